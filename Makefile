@@ -5,14 +5,24 @@ WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
 SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp sim/include/widthwise/sim/*.hpp \
-	sim/include/widthwise/sim/*/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
+	sim/include/widthwise/sim/*/*.hpp workloads/*/*.c workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
 # Which tests were skipped, and why.
 OUTCOMES = target/test-outcomes
+# `make lint` compiles the examples. One crate has examples in its documentation.
+TESTS = --locked --workspace --lib --bins --tests
+# What starts x32 programs. `make test` has built it with the features of the whole workspace; alone it has fewer, and would be built anew.
+BUILD_STARTER = $(CARGO) build --locked --package widthwise
+# Many tests wait: for a program that sleeps, a machine that boots, a browser.
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 SOAK_SECONDS ?= 3600
 # tests/all.sh has the full presets.
 SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 
-.PHONY: help build demo test test-all test-sim test-x32 lint soak bench doc fuzz format clean
+# In x86-64 one store is used by programs of every ABI at once; tests/all.sh has all tests in each of them.
+WINDOW_PRESETS ?= x86-64 x32 i386 sanitize thread
+WINDOW_SOURCES = $(wildcard window/*/*.[ch] window/*/*.cpp window/include/widthwise/*)
+
+.PHONY: help build demo test test-all build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -26,24 +36,50 @@ demo: build ## Measure pugixml, a tree full of pointers, in every ABI: table on 
 	$(WIDTHWISE) compare experiments/pugixml/widthwise.toml --flags=-O2 --heap=2 --max-time 1m
 	$(WIDTHWISE) explain --heap x86-64/-O2 x32/-O2 --top 5
 
-test: ## Every test, end to end, on real compilers, programs and a real browser
+test: ## The tests, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
+	@sh packaging/install.sh test-sim
+	@sh packaging/install.sh test-window
+	@$(MAKE) --no-print-directory --jobs=3 build-tests build-sim build-window
 	@mkdir -p target && rm -f $(OUTCOMES)
-	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" $(CARGO) test --locked --workspace --no-fail-fast; \
-		status=$$?; sh tests/outcomes.sh $(OUTCOMES); exit $$status
-	@$(MAKE) --no-print-directory test-sim
+	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(TESTS) --no-fail-fast; \
+		status=$$?; $(CARGO) test --locked --doc --workspace || status=1; sh tests/outcomes.sh $(OUTCOMES); \
+		echo $$status >target/test-status
+	@$(MAKE) --no-print-directory test-sim BUILD_STARTER= || echo 1 >target/test-status
+	@$(MAKE) --no-print-directory test-window BUILD_STARTER= || echo 1 >target/test-status
+	@exit $$(cat target/test-status)
+
+# The tests' programs, beside each other: while cargo waits for one crate, a CPU is free. MAKEFLAGS would hand on make's jobs.
+build-tests:
+	MAKEFLAGS= $(CARGO) test $(TESTS) --no-run
+
+build-sim:
+	@sh packaging/install.sh test-sim
+	cd sim && for preset in $(SIM_PRESETS); do \
+		starter=; [ $$preset != quick-x32 ] || starter="$(CURDIR)/target/debug/widthwise;exec"; \
+		cmake --preset $$preset "-DWIDTHWISE_EXEC=$$starter" >/dev/null && \
+		nice cmake --build --preset $$preset --parallel 2 || exit 1; \
+	done
+
+build-window:
+	@sh packaging/install.sh test-window
+	cd window && for preset in $(WINDOW_PRESETS); do \
+		starter=; [ $$preset != x32 ] || starter="$(CURDIR)/target/debug/widthwise;exec"; \
+		cmake --preset $$preset "-DWIDTHWISE_EXEC=$$starter" "-DWIDTHWISE_X32_EXEC=$(CURDIR)/target/debug/widthwise;exec" \
+			$(WINDOW_OPTIONS) >/dev/null && \
+		nice cmake --build --preset $$preset --parallel 2 || exit 1; \
+	done
 
 test-all: ## `make test` and what takes longer, part by part, with a summary (PARTS="lint doc": those alone)
 	@CARGO="$(CARGO)" sh tests/all.sh $(PARTS)
 
-test-sim: ## The simulation library: the same runs in every ABI, and under the sanitizers
-	@sh packaging/install.sh test-sim
-	$(CARGO) build --locked --package widthwise
-	cd sim && for preset in $(SIM_PRESETS); do \
-		starter=; [ $$preset != quick-x32 ] || starter="$(CURDIR)/target/debug/widthwise;exec"; \
-		cmake --preset $$preset "-DWIDTHWISE_EXEC=$$starter" >/dev/null && \
-		cmake --build --preset $$preset --parallel 2 && ctest --preset $$preset --parallel 2 || exit 1; \
-	done
+test-sim: build-sim ## The simulation library: the same runs in every ABI, and under the sanitizers
+	$(BUILD_STARTER)
+	cd sim && for preset in $(SIM_PRESETS); do ctest --preset $$preset --parallel 2 || exit 1; done
+
+test-window: build-window ## The library of windows beyond 4 GiB: in every ABI, and under the sanitizers
+	$(BUILD_STARTER)
+	cd window && for preset in $(WINDOW_PRESETS); do ctest --preset $$preset --parallel 2 || exit 1; done
 
 test-x32: ## The x32 runtime and a kernel that has x32 (under emulation), program by program
 	@sh packaging/install.sh test-x32
@@ -53,21 +89,21 @@ soak: ## An hour of everything at once through the x32 runtime (SOAK_SECONDS=600
 	@sh packaging/install.sh test
 	WIDTHWISE_STRESS_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked --package widthwise --test oracle under_stress
 
-lint: ## Formatting and lints of Rust, C and shell
+lint: ## Formatting and lints of Rust, C, C++ and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.[ch] tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES)
-	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh
+		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES) $(WINDOW_SOURCES)
+	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh window/tests/abis.sh window/tests/package.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
 	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.[ch] tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES)
+		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES) $(WINDOW_SOURCES)
 
-bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
+bench: build ## Every claim, compared with another tool, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench
 	$(CARGO) run --locked --release --package widthwise-bench
 

@@ -11,7 +11,7 @@ fn main() {
     build.compiler("clang").file(format!("{runtime}/elf.c")).file("x32_image.c");
     // For quotes alone: <elf.h> is the system's.
     build.flag("-iquote").flag(runtime).flag("-std=c17").flag("-O1").flag("-g");
-    // cargo-fuzz says so to the compiler of Rust; without it there is nobody to call.
+    // cargo-fuzz says so to the compiler of Rust; without it there is no caller.
     if std::env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("sanitizer=address")) {
         build.flag("-fsanitize=address,undefined,fuzzer-no-link").flag("-fno-sanitize-recover=all");
         build.flag("-fsanitize-trap=undefined");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs from Debian's archive what a `make` word needs and this machine lacks. Touches no apt configuration.
+# Installs from Debian's archive what a `make` word needs and this machine does not have. Touches no apt configuration.
 #
 # The multilib packages are the versioned ones: the unversioned gcc-multilib conflicts with every cross compiler.
 set -eu
@@ -11,7 +11,10 @@ build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
-    util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev" ;;
+    util-linux qemu-system-x86 qemu-user xz-utils g++-$gcc_major-powerpc64-linux-gnu g++-$gcc_major-powerpc-linux-gnu \
+    heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev pkg-config" ;;
+test-window) wanted="gcc g++ cmake ninja-build pkg-config gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
+window-fuzz) wanted="cmake ninja-build clang-14 clang libclang-rt-14-dev" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 newer-kernel) wanted="qemu-system-x86 gcc gcc-$gcc_major-multilib libc6-dev-x32" ;;
 musl) wanted="gcc make dpkg-dev gcc-$gcc_major-multilib libc6-dev-x32" ;;
@@ -22,9 +25,10 @@ sim-clang-*) wanted="clang-${1#sim-clang-} g++ cmake make libboost-context-dev" 
 sim-trixie) wanted="debootstrap" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
-    qemu-system-x86 libboost-context-dev python3-venv" ;;
+    qemu-system-x86 qemu-user xz-utils g++-$gcc_major-powerpc64-linux-gnu g++-$gcc_major-powerpc-linux-gnu libboost-context-dev \
+    python3-venv linux-perf binutils dwarves dpkg-dev" ;;
 *)
-    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|newer-kernel|musl|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-sim|test-window|window-fuzz|test-x32|newer-libc|newer-kernel|musl|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
     exit 2
     ;;
 esac

@@ -45,7 +45,7 @@ skipped() {
 }
 
 # fetched NAME REASON INSTALL WHY COMMAND...: a part for which packaging/install.sh INSTALL fetches something first. WHY
-# it is skipped is said where that fails.
+# it is skipped is printed where that fails.
 fetched() {
     name=$1 reason=$2 install=$3 why=$4
     shift 4
@@ -119,8 +119,38 @@ sim_compiler_in_trixie() {
     $become chroot "$root" sh /widthwise/sim/tests/compilers.sh "$1" /widthwise/sim "/widthwise/$1"
 }
 
+# A thousand kills of a writer, tens of thousands of power cuts and damaged stores.
+window_long() {
+    "$CARGO" build --locked --package widthwise || return 1
+    x32_starter="${CARGO_TARGET_DIR:-$PWD/target}/debug/widthwise;exec"
+    starter=
+    [ "$1" != x32 ] || starter=$x32_starter
+    build="${CARGO_TARGET_DIR:-$PWD/target}/window/long-$1"
+    (cd window && cmake --preset "$1" -B "$build" -DWIDTHWISE_WINDOW_LONG_TESTS=ON "-DWIDTHWISE_EXEC=$starter" \
+        "-DWIDTHWISE_X32_EXEC=$x32_starter" >/dev/null) &&
+        cmake --build "$build" --parallel 2 && ctest --test-dir "$build" --output-on-failure --parallel 2
+}
+
+# A table of 20 GB, of which 400 MB are written, in programs with pointers of 32 bits.
+window_table() {
+    "$CARGO" build --locked --package widthwise || return 1
+    place=$(mktemp -d)
+    (cd window && for preset in i386 x32; do
+        cmake --preset "$preset" >/dev/null && cmake --build --preset "$preset" --target table || exit 1
+    done) && target/window/i386/examples/table "$place/store" 20 20000 &&
+        target/debug/widthwise exec target/window/x32/examples/table "$place/store" 20 100000
+    result=$?
+    rm -rf "$place"
+    return $result
+}
+
+window_fuzz() {
+    (cd window && cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target store_fuzzer) &&
+        target/window/fuzz/tests/store_fuzzer -max_total_time=60 -timeout=60
+}
+
 # Why the fuzz targets cannot run here, or nothing.
-fuzz_lacks() {
+why_no_fuzzing() {
     if ! RUSTUP_TOOLCHAIN=nightly rustc --version 2>/dev/null | grep -q nightly; then
         echo "no nightly toolchain: rustup toolchain install nightly"
     elif ! "$CARGO" fuzz --version >/dev/null 2>&1; then
@@ -155,6 +185,13 @@ done
 for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
 done
+for preset in x86-64 x32 i386 sanitize; do
+    part "window-long-$preset" "a thousand kills of a writer and tens of thousands of power cuts; \`make test\` has some tens" \
+        window_long "$preset"
+done
+part window-table "a table of 20 GB in 32-bit programs: some 500 MB of the disk" window_table
+fetched window-fuzz "a minute of fuzzing the reader of stores; \`make test\` has some hundred damaged ones" \
+    window-fuzz "Debian's archive has no libFuzzer of clang 14 here, or cannot be reached" window_fuzz
 for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-17 clang-18; do
     case $compiler in
     gcc-13 | clang-17 | clang-18) needed=sim-trixie builds=sim_compiler_in_trixie ;;
@@ -163,19 +200,25 @@ for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-1
     fetched "sim-$compiler" "the simulation library by this compiler; \`make test\` uses the system's gcc" \
         "$needed" "Debian's archive has no such package here, or cannot be reached" $builds "$compiler"
 done
-part documentation "commands of the documentation that fetch and build packages" \
-    env WIDTHWISE_LANE=documentation "$CARGO" test --locked --package widthwise --test documentation minutes
+part chance "one binary under two names, recorded ten times as often as by \`make test\`, has no difference" \
+    env WIDTHWISE_LANE=chance "$CARGO" test --locked --package widthwise --test whole_machine one_binary
+part kernels "kernels of both widths, fetched and booted, and programs that fail there; \`make test\` boots one" \
+    env WIDTHWISE_LANE=kernels "$CARGO" test --locked --package widthwise --test command_line -- kernels:: kernel_failures:: machine_counters:: operations_on_kernels::
+fetched documentation "commands of the documentation that fetch and build packages, and those of the benchmarks" bench \
+    "the tools that the benchmarks compare with cannot be installed" \
+    env WIDTHWISE_LANE=documentation "$CARGO" test --locked --package widthwise --test command_line -- \
+    documentation::the_commands_of_the_documentation_that_take_minutes documentation::the_commands_of_the_benchmarks
 part bench-quick "every benchmark with so few runs that it means nothing: they must not rot" \
     env WIDTHWISE_LANE=bench-quick "$CARGO" test --locked --package widthwise-bench --test quick
 part doc "the API documentation is built by no test" make --no-print-directory doc
 part demo "a campaign of minutes; \`make test\` types the README's other commands" make --no-print-directory demo
 part fuzz-build "the fuzz targets are a workspace of their own, which \`make test\` does not build" \
     "$CARGO" check --locked --manifest-path fuzz/Cargo.toml
-lack=$(fuzz_lacks)
+reason=$(why_no_fuzzing)
 for target in fuzz/fuzz_targets/*.rs; do
     target=$(basename "$target" .rs)
-    if [ -n "$lack" ]; then
-        skipped "fuzz-$target" "a minute of fuzzing" "$lack"
+    if [ -n "$reason" ]; then
+        skipped "fuzz-$target" "a minute of fuzzing" "$reason"
     else
         part "fuzz-$target" "a minute of fuzzing" fuzz "$target"
     fi

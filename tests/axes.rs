@@ -1,8 +1,7 @@
 //! Each axis has its effect, as the program itself sees it.
 
-mod laboratory;
-
-use laboratory::{names, said, unfolded, variant, verdict, Laboratory};
+use crate::laboratory;
+use crate::laboratory::{names, output_of, unfolded, variant, verdict, Laboratory};
 use std::process::Command;
 
 /// A laboratory with the program that prints how it was started.
@@ -16,7 +15,7 @@ fn with_tells() -> Laboratory {
 fn every_compiler_of_this_machine_builds_its_own_variant() {
     let lab = with_tells();
     let report = lab
-        .compare_json("tells.c --abi x86-64 --compiler all --allow-different-output --rounds 6 -- compiler");
+        .compare_json("tells.c --abi x86-64 --compiler all --allow-different-output --rounds 1 -- compiler");
     let names = names(&report);
     for family in ["gcc", "clang"] {
         let of_family: Vec<_> =
@@ -43,12 +42,12 @@ fn an_unoptimised_program_takes_more_cpu_time() {
 #[test]
 fn named_flag_sets_reach_the_compiler() {
     let lab = with_tells();
-    let said = lab.compare(
+    let printed = lab.compare(
         "tells.c --abi x86-64 --build 'set -x; $CC $CFLAGS -o {build}/tells {source} $LDFLAGS' \
          --run '{build}/tells optimisation' --flags -O0 --flags fast-math --flags lto --flags native \
-         --allow-different-output --rounds 6",
+         --allow-different-output --rounds 1",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert_eq!(lab.answer("x86-64/-O0"), "not optimised\n");
     assert_eq!(lab.answer("x86-64/fast-math"), "fast mathematics\n");
     assert_eq!(lab.answer("x86-64/lto"), "optimised\n");
@@ -63,7 +62,7 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
     lab.program("work.c");
     // The test's own option is last: gcc then warns if it finds no profile.
     let report = lab.compare_json(
-        "work.c --abi x86-64,i386 --flags -O2 --flags pgo --rounds 6 --run '{build}/work 5' \
+        "work.c --abi x86-64,i386 --flags -O2 --flags pgo --rounds 1 --run '{build}/work 5' \
          --build 'set -x; $CC $CFLAGS -Wmissing-profile -o {build}/work {source} $LDFLAGS'",
     );
     for abi in ["x86-64", "i386"] {
@@ -76,7 +75,7 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
         assert!(!lab.build_log(&format!("{abi}/-O2")).contains("profile-use"));
     }
     // gcc would have warned.
-    let without = said(
+    let without = output_of(
         Command::new("gcc")
             .args(["-O2", "-fprofile-use=nowhere", "-Wmissing-profile", "-c", "-o", "work.o", "work.c"])
             .current_dir(lab.path("")),
@@ -88,12 +87,12 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
 fn a_profile_guided_build_without_a_profile_is_refused() {
     let lab = Laboratory::new();
     lab.program("work.c");
-    let said = lab.compare(
-        "work.c --abi x86-64 --flags -O2 --flags pgo --rounds 6 --run '{build}/work 1' \
+    let printed = lab.compare(
+        "work.c --abi x86-64 --flags -O2 --flags pgo --rounds 1 --run '{build}/work 1' \
          --build '$CC -O2 -o {build}/work {source}'",
     );
-    assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stdout.contains("does the build pass CFLAGS and LDFLAGS on?"), "{said:?}");
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stdout.contains("does the build pass CFLAGS and LDFLAGS on?"), "{printed:?}");
 }
 
 #[test]
@@ -105,19 +104,19 @@ fn a_training_command_replaces_the_run_command() {
         "[program]\nsource = \"work.c\"\narguments = [\"5\"]\n[axes]\nabi = [\"x86-64\"]\nflags = [\"trained\"]\n\
          [flags.trained]\ncflags = \"-O2\"\nprofile_guided = true\ntrain = \"echo trained >&2; {build}/work 1\"\n",
     );
-    let said = lab.compare("widthwise.toml --rounds 6");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare("widthwise.toml --rounds 1");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert!(lab.build_log("x86-64/trained").contains("trained"));
 }
 
 #[test]
 fn a_named_allocator_is_loaded_into_the_program() {
     let lab = with_tells();
-    let said = lab.compare(
-        "tells.c --abi x86-64 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+    let printed = lab.compare(
+        "tells.c --abi x86-64 --allocator glibc,jemalloc --allow-different-output --rounds 1 -- \
          allocator",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert_eq!(lab.answer("x86-64/glibc"), "glibc\n");
     assert_eq!(lab.answer("x86-64/jemalloc"), "jemalloc\n");
 }
@@ -126,7 +125,7 @@ fn a_named_allocator_is_loaded_into_the_program() {
 fn an_allocator_unavailable_for_an_abi_leaves_the_row_with_the_reason() {
     let lab = with_tells();
     let report = lab.compare_json(
-        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 1 -- \
          allocator",
     );
     let absent = variant(&report, "x32/jemalloc");
@@ -137,36 +136,36 @@ fn an_allocator_unavailable_for_an_abi_leaves_the_row_with_the_reason() {
     );
     assert_eq!(verdict(&report, "x32/jemalloc", "cpu")["verdict"], "no_data");
     // A missing feature of the machine is not a failure of the program: without JSON the status is 0, too.
-    let said = lab.compare(
-        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+    let printed = lab.compare(
+        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 1 -- \
          allocator",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(said.stdout.contains("x32/jemalloc"), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    assert!(printed.stdout.contains("x32/jemalloc"), "{printed:?}");
 }
 
 #[test]
 fn a_static_program_cannot_have_another_allocator_and_the_reason_is_shown() {
     let lab = with_tells();
-    let said = lab.compare(
-        "tells.c --abi x86-64 --allocator glibc,jemalloc --flags '-O2 -static' --rounds 6 -- \
+    let printed = lab.compare(
+        "tells.c --abi x86-64 --allocator glibc,jemalloc --flags '-O2 -static' --rounds 1 -- \
          arguments",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let row = "x86-64/-O2 -static/jemalloc not measured: jemalloc cannot be preloaded: the program is statically linked";
-    assert!(unfolded(&said.stdout).contains(row), "{said:?}");
+    assert!(unfolded(&printed.stdout).contains(row), "{printed:?}");
 }
 
 #[test]
 fn thp_never_disables_huge_pages_for_its_variant() {
     let lab = with_tells();
-    let said = lab.compare(
+    let printed = lab.compare(
         "tells.c --abi x86-64,i386 --thp system,never --allow-different-output --rounds 6 -- \
          huge-pages",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     // A variant's setting must not persist in later runs.
-    assert!(!said.stderr.contains("changes from run to run"), "{said:?}");
+    assert!(!printed.stderr.contains("changes from run to run"), "{printed:?}");
     for abi in ["x86-64", "i386"] {
         assert_eq!(lab.answer(&format!("{abi}/never")), "never\n");
         assert_eq!(lab.answer(&format!("{abi}/system")), "as the system has it\n");
@@ -199,17 +198,17 @@ fn each_environment_reaches_only_its_variant() {
          [axes]\nabi = [\"x86-64\"]\nenv = [\"default\", \"tuned\"]\n[env.tuned]\nTUNED = \"well; and $HOME\"\n\
          [output]\nallow_different = true\n",
     );
-    let said = lab.compare("widthwise.toml --rounds 6");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare("widthwise.toml --rounds 1");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert_eq!(lab.answer("x86-64/default"), "not set\n");
     assert_eq!(lab.answer("x86-64/tuned"), "well; and $HOME\n");
 
     // A variable for every variant, and a set from the command line.
-    let said = lab.compare(
+    let printed = lab.compare(
         "tells.c --abi x86-64 --set-env 'TUNED=for all' --set 'env.other.TUNED = \"otherwise\"' \
-         --env default,other --allow-different-output --rounds 6 -- variable TUNED",
+         --env default,other --allow-different-output --rounds 1 -- variable TUNED",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert_eq!(lab.answer("x86-64/default"), "for all\n");
     assert_eq!(lab.answer("x86-64/other"), "otherwise\n");
 }
@@ -218,7 +217,7 @@ fn each_environment_reaches_only_its_variant() {
 fn excluded_combinations_are_not_in_the_matrix() {
     let lab = with_tells();
     let report = lab.compare_json(
-        "tells.c --abi x86-64,i386 --flags -O0 --flags -O2 --exclude abi=i386,flags=-O0 --rounds 6",
+        "tells.c --abi x86-64,i386 --flags -O0 --flags -O2 --exclude abi=i386,flags=-O0 --rounds 1",
     );
     assert_eq!(names(&report), ["x86-64/-O0", "x86-64/-O2", "i386/-O2", "x86-64/-O0 control"]);
 }
@@ -233,7 +232,7 @@ fn a_list_of_variants_replaces_the_axes_and_may_have_names() {
          [[variant]]\nname = \"small words\"\nabi = \"i386\"\nflags = \"-O2\"\n\
          [[variant]]\nabi = \"i386\"\nflags = \"-O0\"\n",
     );
-    let report = lab.compare_json("widthwise.toml --baseline 'small words' --rounds 6");
+    let report = lab.compare_json("widthwise.toml --baseline 'small words' --rounds 1");
     assert_eq!(names(&report), ["slow", "small words", "i386/-O0", "small words control"]);
     assert_eq!(report["judging"]["baseline"], "small words");
     assert_eq!(lab.answer("slow"), "not optimised\n");
@@ -243,7 +242,7 @@ fn a_list_of_variants_replaces_the_axes_and_may_have_names() {
 #[test]
 fn addresses_are_random_unless_no_aslr_is_given() {
     let lab = with_tells();
-    let random = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--", "addresses"];
+    let random = ["tells.c", "--abi", "x86-64", "--rounds", "1", "--", "addresses"];
     assert_eq!(lab.compare(&random).status, Some(0));
     assert_eq!(lab.answer("x86-64"), "random\n");
     assert_eq!(lab.compare(&[&["--no-aslr"], &random[..]].concat()).status, Some(0));
@@ -260,9 +259,9 @@ const COUNTED: [&str; 4] = [
 
 fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::CommandOutput, usize) {
     let _ = std::fs::remove_file(lab.path("builds"));
-    let said =
+    let printed =
         lab.compare(&[&["project", "--rounds", "1", "--warmup", "0"], &COUNTED[..], words].concat()[..]);
-    (said, std::fs::read_to_string(lab.path("builds")).unwrap_or_default().lines().count())
+    (printed, std::fs::read_to_string(lab.path("builds")).unwrap_or_default().lines().count())
 }
 
 fn with_project() -> Laboratory {
@@ -277,22 +276,22 @@ fn variants_with_equal_build_inputs_share_a_build() {
     let lab = with_project();
     let sets = ["--set", "env.a.A = \"1\"", "--set", "env.b.B = \"1\""];
     let axes = ["--abi", "x86-64,i386", "--thp", "system,never", "--env", "default,a,b"];
-    let (said, builds) = builds_of(&lab, &[&axes[..], &sets].concat());
-    assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
-    assert!(said.stderr.contains("built x86-64/system/default (of 6 variants) in "), "{said:?}");
+    let (printed, builds) = builds_of(&lab, &[&axes[..], &sets].concat());
+    assert_eq!((printed.status, builds), (Some(0), 2), "{printed:?}");
+    assert!(printed.stderr.contains("built x86-64/system/default (of 6 variants) in "), "{printed:?}");
     // An allocator of one ABI only is not built for the others.
-    let (said, builds) =
+    let (printed, builds) =
         builds_of(&lab, &["--allocator", "glibc,jemalloc", "--flags", "-O1", "--abi", "x86-64,x32"]);
-    assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
+    assert_eq!((printed.status, builds), (Some(0), 2), "{printed:?}");
     // Compiler flags, and a command with the variant's name, make separate builds.
-    let (said, builds) = builds_of(&lab, &["--abi", "x86-64", "--flags", "-O1", "--flags", "-O3"]);
-    assert_eq!((said.status, builds), (Some(0), 1), "one was built before: {said:?}");
+    let (printed, builds) = builds_of(&lab, &["--abi", "x86-64", "--flags", "-O1", "--flags", "-O3"]);
+    assert_eq!((printed.status, builds), (Some(0), 1), "one was built before: {printed:?}");
     let build = format!("{}; echo {{variant}} > {{build}}/name", COUNTED[1]);
-    let (said, builds) = builds_of(&lab, &["--abi", "x86-64", "--thp", "system,never"]);
-    assert_eq!((said.status, builds), (Some(0), 0), "both were built before: {said:?}");
+    let (printed, builds) = builds_of(&lab, &["--abi", "x86-64", "--thp", "system,never"]);
+    assert_eq!((printed.status, builds), (Some(0), 0), "both were built before: {printed:?}");
     let words = ["project", "--abi", "x86-64", "--thp", "system,never", "--rounds", "1", "--build", &build];
-    let said = lab.compare(&[&words[..], &COUNTED[2..]].concat()[..]);
-    assert_eq!((said.status, lab.read("builds").lines().count()), (Some(0), 2), "{said:?}");
+    let printed = lab.compare(&[&words[..], &COUNTED[2..]].concat()[..]);
+    assert_eq!((printed.status, lab.read("builds").lines().count()), (Some(0), 2), "{printed:?}");
 }
 
 #[test]
@@ -302,29 +301,32 @@ fn a_shared_build_that_fails_is_reported_once_and_shown_in_every_row() {
     let build = "test {abi} = x86-64 || { echo no such thing; exit 3; }; $CC -o {build}/tells tells.c";
     let mut all = [&["project", "--rounds", "1"], &words[..], &COUNTED[2..]].concat();
     all.extend(["--build", build]);
-    let said = lab.compare(&all[..]);
-    assert_eq!(said.stderr.matches("no such thing").count(), 1, "{said:?}");
+    let printed = lab.compare(&all[..]);
+    assert_eq!(printed.stderr.matches("no such thing").count(), 1, "{printed:?}");
     assert_eq!(
-        unfolded(&said.stdout).matches("not measured: build failed (exit 3): no such thing").count(),
+        unfolded(&printed.stdout).matches("not measured: build failed (exit 3): no such thing").count(),
         2,
-        "{said:?}"
+        "{printed:?}"
     );
 }
 
 #[test]
 fn what_no_variant_can_use_here_is_refused_before_any_build() {
     let lab = with_project();
-    let (said, builds) = builds_of(&lab, &["--abi", "x32", "--allocator", "glibc,jemalloc"]);
-    said.refuses(2, &["--allocator: no distribution builds jemalloc for x32"]);
+    let (printed, builds) = builds_of(&lab, &["--abi", "x32", "--allocator", "glibc,jemalloc"]);
+    printed.refuses(2, &["--allocator: no distribution builds jemalloc for x32"]);
     assert_eq!(builds, 0);
     lab.write("widthwise.toml", "[program]\nsource = \"project\"\nbuild = \"touch built\"\nrun = \"x\"\n[axes]\nabi = \"x32\"\nallocator = \"tcmalloc\"\n");
     lab.compare("widthwise.toml --run {build}/x")
         .refuses(2, &["widthwise.toml:7: no distribution builds tcmalloc for x32"]);
     let words = [&["compare", "--cpus", "any", "project", "--thp", "system,always"], &COUNTED[..]].concat();
-    let said = laboratory::said(&mut lab.without_rights(&words[..]));
-    said.refuses(
+    let printed = laboratory::output_of(&mut lab.without_rights(&words[..]));
+    printed.refuses(
         2,
-        &["--thp: transparent huge pages cannot be changed", "as root they can, and `never` needs no rights"],
+        &[
+            "--thp: transparent huge pages cannot be changed",
+            "as root they can, and `never` needs no privileges",
+        ],
     );
     assert!(!lab.path("builds").exists() && !lab.path(".widthwise/builds").exists(), "something was built");
 }

@@ -1,9 +1,8 @@
 //! Invalid requests, failing programs and damaged archives: one clear error each, the right exit
 //! status, and an archive that can still be read.
 
-mod laboratory;
-
-use laboratory::{count, is_root, open, said, unfolded, variant, CommandOutput, Laboratory};
+use crate::laboratory;
+use crate::laboratory::{count, is_root, open, output_of, unfolded, variant, CommandOutput, Laboratory};
 use std::path::Path;
 use std::process::Command;
 
@@ -28,13 +27,13 @@ fn is_intact(lab: &Laboratory) {
 fn misbehaves(how: &[&str], words: &[&str]) {
     let lab = laboratory();
     let arguments = ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--timeout", "1s", "--"];
-    let said = lab.compare(&[&arguments[..], how].concat());
-    assert_eq!(said.status, Some(1), "{said:?}");
+    let printed = lab.compare(&[&arguments[..], how].concat());
+    assert_eq!(printed.status, Some(1), "{printed:?}");
     for word in words {
-        assert!(said.stderr.contains(word), "{word:?} is not told: {said:?}");
-        assert!(unfolded(&said.stdout).contains(word), "{word:?} is not in the table: {said:?}");
+        assert!(printed.stderr.contains(word), "{word:?} is missing: {printed:?}");
+        assert!(unfolded(&printed.stdout).contains(word), "{word:?} is not in the table: {printed:?}");
     }
-    assert_eq!(said.stderr.matches(words[0]).count(), 1, "told more than once: {said:?}");
+    assert_eq!(printed.stderr.matches(words[0]).count(), 1, "printed more than once: {printed:?}");
     assert_eq!(lab.processes(), "");
     is_intact(&lab);
 }
@@ -72,8 +71,8 @@ fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion()
         (&["--set", "env.tuned.A = '{binary}'"], ["--set:1: {binary} means nothing here", "{build}"]),
         (&["--run", "'"], ["--run: the run command has a quotation mark", "without its partner"]),
     ] {
-        let said = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
-        said.refuses(2, &words);
+        let printed = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
+        printed.refuses(2, &words);
     }
     assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
 }
@@ -196,30 +195,30 @@ fn an_empty_matrix_and_a_repeated_variant_name_are_refused() {
 #[test]
 fn a_failed_build_shows_the_error_line_and_the_path_of_the_log() {
     let lab = Laboratory::new();
-    let log_of = |said: &CommandOutput| {
-        let log = said.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
+    let log_of = |printed: &CommandOutput| {
+        let log = printed.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
         std::fs::read_to_string(lab.path(&log)).unwrap_or_else(|error| panic!("{log}: {error}"))
     };
     lab.write("lua.c", "#include <stdio.h>\n#include <nowhere/readline.h>\nint main(void) { return 0; }\n");
-    let said = lab.compare("lua.c --abi x86-64");
-    assert_eq!(said.status, Some(1));
+    let printed = lab.compare("lua.c --abi x86-64");
+    assert_eq!(printed.status, Some(1));
     let telling = "error: the baseline x86-64: build failed (exit 1): ";
-    assert!(said.stderr.contains(telling), "{said:?}");
+    assert!(printed.stderr.contains(telling), "{printed:?}");
     assert!(
-        said.stderr.contains(":2:10: fatal error: nowhere/readline.h: No such file or directory"),
-        "{said:?}"
+        printed.stderr.contains(":2:10: fatal error: nowhere/readline.h: No such file or directory"),
+        "{printed:?}"
     );
-    assert!(log_of(&said).contains("compilation terminated"));
+    assert!(log_of(&printed).contains("compilation terminated"));
     is_intact(&lab);
 
     lab.write("lua.c", "int nowhere(void);\nint main(void) { return nowhere(); }\n");
-    let said = lab.compare("lua.c --abi x86-64");
-    assert!(said.stderr.contains("undefined reference to `nowhere'"), "{said:?}");
-    assert!(log_of(&said).contains("ld returned 1 exit status"));
+    let printed = lab.compare("lua.c --abi x86-64");
+    assert!(printed.stderr.contains("undefined reference to `nowhere'"), "{printed:?}");
+    assert!(log_of(&printed).contains("ld returned 1 exit status"));
 
-    let said = lab.compare("lua.c --abi x86-64 --build 'echo first; echo last; exit 7' --run {build}/x");
-    assert!(said.stderr.contains("build failed (exit 7): last; full log: "), "{said:?}");
-    assert_eq!(said.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{said:?}");
+    let printed = lab.compare("lua.c --abi x86-64 --build 'echo first; echo last; exit 7' --run {build}/x");
+    assert!(printed.stderr.contains("build failed (exit 7): last; full log: "), "{printed:?}");
+    assert_eq!(printed.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{printed:?}");
 }
 
 #[test]
@@ -230,15 +229,18 @@ fn a_failed_build_of_one_variant_leaves_its_row_and_the_others_are_measured() {
         "#include <stdio.h>\n_Static_assert(sizeof(long) == 8, \"64 bits or nothing\");\nint main(void) { return puts(\"x\") < 0; }\n",
     );
     let arguments = ["wide.c", "--abi", "x86-64,i386", "--rounds", "6"];
-    let said = lab.compare(&arguments);
-    assert_eq!(said.status, Some(1), "{said:?}");
+    let printed = lab.compare(&arguments);
+    assert_eq!(printed.status, Some(1), "{printed:?}");
     let reason = "static assertion failed: \"64 bits or nothing\"";
-    assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+    assert!(unfolded(&printed.stdout).contains(reason), "{printed:?}");
     // It is reported at once, before anything is measured.
     let lines: Vec<&str> =
-        said.stderr.lines().skip_while(|line| !line.contains("i386: build failed (exit 1)")).collect();
-    assert!(lines.iter().any(|line| line.contains(reason)), "{said:?}");
-    assert!(lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")), "{said:?}");
+        printed.stderr.lines().skip_while(|line| !line.contains("i386: build failed (exit 1)")).collect();
+    assert!(lines.iter().any(|line| line.contains(reason)), "{printed:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")),
+        "{printed:?}"
+    );
     let report = lab.compare_json(&arguments);
     assert_eq!(variant(&report, "x86-64")["status"], "ready");
     assert_eq!(variant(&report, "i386")["status"], "build_failed");
@@ -265,10 +267,10 @@ fn a_run_command_without_its_program_is_refused_with_the_path() {
     assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
 
     // A build's files are known only after it.
-    let said = lab.compare("tells.c --abi x86-64 --run {build}/nowhere");
-    assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
-    assert!(said.stderr.contains("tree/nowhere; does the build put it there?"), "{said:?}");
+    let printed = lab.compare("tells.c --abi x86-64 --run {build}/nowhere");
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stderr.contains("error: the baseline x86-64: there is no program"), "{printed:?}");
+    assert!(printed.stderr.contains("tree/nowhere; does the build put it there?"), "{printed:?}");
     is_intact(&lab);
 }
 
@@ -277,9 +279,9 @@ fn a_failed_program_is_reported_with_its_exit_status_and_last_output() {
     misbehaves(&["exit", "3"], &["it ended with exit status 3"]);
     let lab = Laboratory::new();
     lab.write("sad.sh", "#!/bin/sh\necho first >&2\necho 'no such option: -x' >&2\nexit 2\n");
-    let said = lab.compare("--binary sad=./sad.sh --run 'sh {binary}'");
-    assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stderr.contains("it ended with exit status 2: no such option: -x"), "{said:?}");
+    let printed = lab.compare("--binary sad=./sad.sh --run 'sh {binary}'");
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stderr.contains("it ended with exit status 2: no such option: -x"), "{printed:?}");
 }
 
 #[test]
@@ -311,14 +313,14 @@ fn a_fork_bomb_is_killed_without_remaining_processes() {
 #[test]
 fn a_program_with_endless_output_is_killed_and_the_output_is_removed() {
     let lab = laboratory();
-    let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- flood");
-    assert_eq!(said.status, Some(1), "{said:?}");
+    let printed = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- flood");
+    assert_eq!(printed.status, Some(1), "{printed:?}");
     assert!(
-        said.stderr.contains("wrote more than 1073 MB to its standard output, and was killed"),
-        "{said:?}"
+        printed.stderr.contains("wrote more than 1073 MB to its standard output, and was killed"),
+        "{printed:?}"
     );
     is_intact(&lab);
-    let left = laboratory::said(Command::new("du").args(["-sm", "."]).current_dir(lab.path("")));
+    let left = laboratory::output_of(Command::new("du").args(["-sm", "."]).current_dir(lab.path("")));
     let mebibytes: u64 = left.stdout.split_whitespace().next().unwrap().parse().unwrap();
     assert!(mebibytes < 100, "{mebibytes} MiB were left behind");
 }
@@ -326,8 +328,8 @@ fn a_program_with_endless_output_is_killed_and_the_output_is_removed() {
 #[test]
 fn a_program_that_closes_its_files_is_measured() {
     let lab = laboratory();
-    let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- close");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- close");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 14);
 }
 
@@ -359,17 +361,17 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_not_a_failure() {
     lab.gcc("-o sound tells.c");
     lab.script("unsound", "#!/nowhere/interpreter\n");
     let arguments = "--binary sound=./sound --binary unsound=./unsound --run '{binary} compiler' --rounds 6";
-    let said = lab.compare(arguments);
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let table = unfolded(&said.stdout);
-    assert!(table.contains("unsound not measured: "), "{said:?}");
-    assert!(table.contains("unsound could not be measured: the table says why."), "{said:?}");
-    assert!(table.contains("No other variant's output was compared with that of sound."), "{said:?}");
-    assert!(!table.contains("same output"), "{said:?}");
+    let printed = lab.compare(arguments);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let table = unfolded(&printed.stdout);
+    assert!(table.contains("unsound not measured: "), "{printed:?}");
+    assert!(table.contains("unsound could not be measured: the table says why."), "{printed:?}");
+    assert!(table.contains("No other variant's output was compared with that of sound."), "{printed:?}");
+    assert!(!table.contains("same output"), "{printed:?}");
     assert_eq!(
         table.matches("nowhere/interpreter").count() + table.matches("unsound: ").count(),
         1,
-        "{said:?}"
+        "{printed:?}"
     );
     let report = lab.compare_json(arguments);
     assert_eq!(variant(&report, "unsound")["status"], "unsupported");
@@ -383,10 +385,14 @@ fn a_baseline_whose_second_run_fails_is_shown_in_both_its_rows() {
     // The seed decides the order of the first round; one of these begins with the baseline, the other with the control.
     for seed in ["1", "2", "3", "4"] {
         let _ = std::fs::remove_file(lab.path("been"));
-        let said = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
-        assert_eq!(said.status, Some(1), "{said:?}");
-        assert_eq!(said.stdout.matches("not measured: it ended with exit status 3").count(), 2, "{said:?}");
-        assert!(!said.stdout.contains("no data"), "{said:?}");
+        let printed = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
+        assert_eq!(printed.status, Some(1), "{printed:?}");
+        assert_eq!(
+            printed.stdout.matches("not measured: it ended with exit status 3").count(),
+            2,
+            "{printed:?}"
+        );
+        assert!(!printed.stdout.contains("no data"), "{printed:?}");
     }
 }
 
@@ -394,9 +400,12 @@ fn a_baseline_whose_second_run_fails_is_shown_in_both_its_rows() {
 fn a_failed_setup_is_reported_with_its_last_output() {
     let lab = laboratory();
     let arguments = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--setup", "echo no room >&2; exit 4"];
-    let said = lab.compare(&arguments);
-    assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stderr.contains("setup `echo no room >&2; exit 4` failed (exit 4): no room"), "{said:?}");
+    let printed = lab.compare(&arguments);
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(
+        printed.stderr.contains("setup `echo no room >&2; exit 4` failed (exit 4): no room"),
+        "{printed:?}"
+    );
 }
 
 /// A campaign to be damaged.
@@ -470,11 +479,11 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
         let at = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % bytes.len();
         bytes[at] ^= 1 << (seed % 8);
         std::fs::write(&file, bytes).unwrap();
-        let said = lab.widthwise("report --json");
-        match said.status {
-            Some(0) => drop(said.json()),
-            Some(2) => said.refuses(2, &[]),
-            other => panic!("byte {at} flipped: {other:?}: {said:?}"),
+        let printed = lab.widthwise("report --json");
+        match printed.status {
+            Some(0) => drop(printed.json()),
+            Some(2) => printed.refuses(2, &[]),
+            other => panic!("byte {at} flipped: {other:?}: {printed:?}"),
         }
     }
 }
@@ -500,15 +509,15 @@ fn a_read_only_folder_is_refused_and_reports_can_be_written_elsewhere() {
     // The user `nobody` owns everything except the tested folder.
     let mut command = lab.without_rights("compare widthwise.toml --archive owned");
     forbid(&owned);
-    let said = said(&mut command);
-    said.refuses(2, &["owned", "Permission denied", "--archive"]);
+    let printed = output_of(&mut command);
+    printed.refuses(2, &["owned", "Permission denied", "--archive"]);
 
     let campaign = lab.campaign();
     forbid(&campaign);
-    let report = laboratory::said(&mut lab_report(&lab, &["report"]));
+    let report = laboratory::output_of(&mut lab_report(&lab, &["report"]));
     assert_eq!(report.status, Some(0), "{report:?}");
     let inside = format!("{}/out.html", campaign.display());
-    laboratory::said(&mut lab_report(&lab, &["report", "--html", &inside]))
+    laboratory::output_of(&mut lab_report(&lab, &["report", &format!("--html={inside}")]))
         .refuses(2, &["out.html", "Permission denied"]);
     allow(&campaign);
     allow(&owned);
@@ -565,7 +574,7 @@ fn a_full_disk_stops_the_campaign_cleanly_and_resume_continues_when_there_is_roo
         command.args(["--user", "--map-root-user"]);
     }
     command.args(["--mount", "sh", "trial.sh"]).env("WIDTHWISE", env!("CARGO_BIN_EXE_widthwise"));
-    let trial = said(command.current_dir(lab.path("")));
+    let trial = output_of(command.current_dir(lab.path("")));
     assert_eq!(trial.status, Some(0), "{trial:?}");
 
     let full = lab.read("full.err");

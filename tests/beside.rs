@@ -1,11 +1,9 @@
 //! Results of system calls of x32 programs under the runtime, compared with those of the same programs as x86-64, on the file
 //! systems and devices of this machine, which no transcript of another kernel covers.
 
-mod laboratory;
-
 use std::process::Command;
 
-use laboratory::{here, repository, said, Laboratory};
+use crate::laboratory::{here, output_of, repository, Laboratory};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
 
@@ -16,8 +14,8 @@ fn both(lab: &Laboratory, program: &str, argument: &str) -> [String; 2] {
     lab.gcc(&format!("-O1 {source} -o {program}-64"));
     lab.gcc(&format!("{X32} -O1 {source} -o {program}-x32"));
     let native =
-        said(Command::new(lab.path(&format!("{program}-64"))).arg(argument).current_dir(lab.path("")));
-    let x32 = said(&mut lab.command(&format!("exec ./{program}-x32 {argument}")));
+        output_of(Command::new(lab.path(&format!("{program}-64"))).arg(argument).current_dir(lab.path("")));
+    let x32 = output_of(&mut lab.command(&format!("exec ./{program}-x32 {argument}")));
     assert_eq!((native.status, x32.status), (Some(0), Some(0)), "{native:?} {x32:?}");
     [native.stdout, x32.stdout]
 }
@@ -51,7 +49,7 @@ fn ioctl_requests_have_the_results_of_64_bit_programs() {
 fn the_documentation_lists_the_calls_of_the_runtime() {
     let lab = Laboratory::new();
     let runtime = widthwise_x32run::place_in(&lab.path("")).unwrap();
-    let listed = said(Command::new(runtime).arg("--list-calls"));
+    let listed = output_of(Command::new(runtime).arg("--list-calls"));
     assert!(listed.stdout.lines().count() > 300, "{listed:?}");
     let page = std::fs::read_to_string(repository().join("docs/x32-calls.md")).unwrap();
     let (_, table) = page.split_once("## Calls\n\n").unwrap();

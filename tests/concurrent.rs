@@ -1,18 +1,14 @@
 //! Campaigns at the same time: each uses its own core, or waits for one.
 
-mod laboratory;
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::{Child, Stdio};
-use std::sync::Mutex;
 
-use laboratory::{count, signal, until, CommandOutput, Laboratory};
+use crate::laboratory;
+use crate::laboratory::alone::alone;
+use crate::laboratory::{count, signal, until, CommandOutput, Laboratory};
 use serde_json::Value;
-
-/// These tests lock cores of the machine: one at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
 
 /// A campaign of a sleeping program, until it is interrupted.
 fn napping(lab: &Laboratory, archive: &str) -> Child {
@@ -29,9 +25,9 @@ fn is_measuring(lab: &Laboratory, archive: &str) -> bool {
 /// Interrupts it, and returns the CPUs on which its rounds were measured.
 fn cpus(child: Child) -> BTreeSet<u64> {
     signal(&child, libc::SIGINT);
-    let said = CommandOutput::of(child.wait_with_output().unwrap());
-    assert_eq!(said.status, Some(130), "{said:?}");
-    said.json()["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect()
+    let output = CommandOutput::of(child.wait_with_output().unwrap());
+    assert_eq!(output.status, Some(130), "{output:?}");
+    output.json()["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect()
 }
 
 /// The CPUs of each core that a campaign would use: those of the fastest kind.
@@ -59,7 +55,7 @@ fn lock(cpu: u64) -> File {
 
 #[test]
 fn simultaneous_campaigns_use_different_cores_and_a_further_one_waits() {
-    let _alone = MACHINE.lock();
+    let _alone = alone();
     let lab = Laboratory::new();
     lab.program("nap.c");
     let cores = cores(&lab);
@@ -102,7 +98,7 @@ fn simultaneous_campaigns_use_different_cores_and_a_further_one_waits() {
 
 #[test]
 fn campaigns_of_one_folder_do_not_disturb_each_others_working_directories() {
-    let _alone = MACHINE.lock();
+    let _alone = alone();
     let lab = Laboratory::new();
     lab.write("input", "here\n");
     lab.write("careful.sh", "cat input; echo mine > mine; sleep 0.02; cat mine; ls\n");
@@ -113,7 +109,7 @@ fn campaigns_of_one_folder_do_not_disturb_each_others_working_directories() {
     };
     let children = [start(), start()];
     for child in children {
-        let said = CommandOutput::of(child.wait_with_output().unwrap());
-        assert_eq!(said.status, Some(0), "{said:?}");
+        let output = CommandOutput::of(child.wait_with_output().unwrap());
+        assert_eq!(output.status, Some(0), "{output:?}");
     }
 }

@@ -1,22 +1,25 @@
 //! `doctor`: its findings are true, and what is missing has a fix.
 
-mod laboratory;
-
-use std::sync::OnceLock;
-
-use laboratory::{said, Laboratory};
+use crate::laboratory;
+use crate::laboratory::fixture::Fixture;
+use crate::laboratory::{output_of, Laboratory};
 use serde_json::Value;
 
-/// Its findings here; computed once, since it takes some seconds.
-fn diagnosis() -> &'static Value {
-    static DIAGNOSIS: OnceLock<Value> = OnceLock::new();
-    DIAGNOSIS.get_or_init(|| Laboratory::new().widthwise("doctor --json").json())
+/// Its findings here; computed once, since it takes some seconds. With `--json=FILE` nothing else is written.
+fn diagnosis(lab: &Laboratory) -> Value {
+    static DIAGNOSIS: Fixture = Fixture::new();
+    let folder = DIAGNOSIS.folder(lab, |lab| {
+        let output = lab.widthwise("doctor --json=doctor.json");
+        assert_eq!((output.status, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+    });
+    let text = std::fs::read_to_string(folder.join("doctor.json")).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]
 fn its_findings_on_each_abi_agree_with_compare() {
     let lab = Laboratory::new();
-    let diagnosis = diagnosis();
+    let diagnosis = diagnosis(&lab);
     assert_eq!(diagnosis["schema"], 1);
     lab.program("tells.c");
     let report = lab.compare_json("tells.c --rounds 6 -- arguments");
@@ -52,7 +55,7 @@ fn its_findings_on_each_abi_agree_with_compare() {
 
 #[test]
 fn valgrind_emulates_counters_for_x32_too() {
-    let valgrind = &diagnosis()["valgrind"]["abis"];
+    let valgrind = &diagnosis(&Laboratory::new())["valgrind"]["abis"];
     let x32 = valgrind
         .as_array()
         .unwrap()
@@ -64,7 +67,7 @@ fn valgrind_emulates_counters_for_x32_too() {
 
 #[test]
 fn everything_missing_has_a_reason_and_a_command_or_null() {
-    for missing in diagnosis()["missing"].as_array().unwrap() {
+    for missing in diagnosis(&Laboratory::new())["missing"].as_array().unwrap() {
         assert!(!missing["what"].as_str().unwrap().is_empty(), "{missing}");
         assert!(!missing["reason"].as_str().unwrap().is_empty(), "{missing}");
         // Null means that nothing on this machine helps.
@@ -89,13 +92,15 @@ fn everything_denied_has_a_reason() {
             walk(&format!("{place}.{key}"), value);
         }
     }
-    walk("", diagnosis());
+    walk("", &diagnosis(&Laboratory::new()));
 }
 
 #[test]
-fn the_text_has_its_lines_and_no_colours_without_a_terminal() {
-    let said = Laboratory::new().widthwise(&["doctor"]);
-    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+fn the_text_has_its_lines_and_no_colours_without_a_terminal_and_no_file_is_left() {
+    let lab = Laboratory::new();
+    let output = output_of(lab.command("doctor").env("TMPDIR", lab.path("")));
+    assert_eq!(std::fs::read_dir(lab.path("")).unwrap().count(), 0);
+    assert_eq!((output.status, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     for word in [
         "machine",
         "compilers",
@@ -108,29 +113,21 @@ fn the_text_has_its_lines_and_no_colours_without_a_terminal() {
         "settings",
         "noise",
     ] {
-        let line = said.stdout.lines().find(|line| line.trim_start().starts_with(word));
-        assert!(line.is_some(), "{word} has no line in {}", said.stdout);
+        let line = output.stdout.lines().find(|line| line.trim_start().starts_with(word));
+        assert!(line.is_some(), "{word} has no line in {}", output.stdout);
     }
-    let own = said.stdout.lines().find(|line| line.trim_start().starts_with("x86-64")).unwrap();
+    let own = output.stdout.lines().find(|line| line.trim_start().starts_with("x86-64")).unwrap();
     assert!(own.contains("builds, runs"), "{own}");
-    assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+    assert!(!output.stdout.contains('\u{1b}'), "{output:?}");
 }
 
 #[test]
 fn without_a_compiler_it_names_the_packages() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();
-    let said = said(lab.command("doctor --json").env("PATH", lab.path("empty")));
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let missing = said.json()["missing"].to_string();
+    let output = output_of(lab.command("doctor --json").env("PATH", lab.path("empty")));
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let missing = output.json()["missing"].to_string();
     assert!(missing.contains("apt-get install") && missing.contains("gcc"), "{missing}");
-    assert_eq!(said.json()["machine"]["compilers"], serde_json::json!({}));
-}
-
-#[test]
-fn it_leaves_no_files() {
-    let lab = Laboratory::new();
-    let said = said(lab.command("doctor").env("TMPDIR", lab.path("")));
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert_eq!(std::fs::read_dir(lab.path("")).unwrap().count(), 0);
+    assert_eq!(output.json()["machine"]["compilers"], serde_json::json!({}));
 }

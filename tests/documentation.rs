@@ -1,16 +1,18 @@
 //! Runs the commands of the documentation, line by line.
 //!
-//! Two things differ from what a reader does. Lines with `make` and `cargo` are only checked, since they would
-//! repeat these tests, or the benchmarks. Every `compare` and `scale` has a time limit of one second, in place of its own
-//! if it has one: the duration of campaigns is not tested.
-
-mod laboratory;
+//! Three things differ from what a reader does. Lines with `make` and `cargo` are only checked, since they would
+//! repeat these tests, or the benchmarks. Every `compare` and `scale` has a time limit of a fifth of a second, in place of
+//! its own if it has one, one round of memory, one recording of the heap, and one operation of the micro suite. Programs are given
+//! a tenth of their work, and hyperfine two runs. The duration of campaigns is not tested.
+//!
+//! Commands that fetch or build packages are typed by `make test-all PARTS=documentation`.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use laboratory::outcomes::{is_lane, retried, skipped};
-use laboratory::{here, repository, said, CommandOutput, Laboratory};
+use crate::laboratory::fixture::Fixture;
+use crate::laboratory::outcomes::{is_lane, retried, skipped};
+use crate::laboratory::{here, output_of, repository, CommandOutput, Laboratory};
 
 /// A block of code in a page.
 struct Block {
@@ -64,22 +66,59 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// The command with a time limit of one second.
+/// The command with little time, and little work for the programs.
 fn hurried(command: &str) -> String {
-    let Some(verb) = ["widthwise compare", "widthwise scale"].into_iter().find(|verb| command.contains(verb))
-    else {
-        return command.to_owned();
-    };
-    let mut words: Vec<&str> = command.split(' ').collect();
-    if let Some(at) = words.iter().position(|word| *word == "--max-time") {
+    let mut words: Vec<String> = command.split(' ').map(with_less_work).collect();
+    if let Some(at) = words.iter().position(|word| word == "--max-time") {
         words.drain(at..at + 2);
     }
-    words.join(" ").replace(verb, &format!("{verb} --max-time 1s"))
+    if words[0] == "hyperfine" {
+        if let Some(at) = words.iter().position(|word| word == "--runs") {
+            words[at + 1] = "2".to_owned();
+        }
+    }
+    let verbs = ["widthwise compare", "widthwise scale"];
+    if verbs.iter().any(|verb| command.contains(verb)) {
+        words.iter_mut().for_each(once);
+    }
+    let mut hurried = words.join(" ");
+    if command.contains("widthwise scale") && !command.contains("--memory") && !command.contains("--resume") {
+        hurried = hurried.replace("widthwise scale", "widthwise scale --memory=1");
+    }
+    for verb in verbs {
+        hurried = hurried.replace(verb, &format!("{verb} --max-time 200ms"));
+    }
+    hurried
 }
 
-/// Every file that the documentation names.
+/// What a campaign does several times is done once.
+fn once(word: &mut String) {
+    if let Some(option @ ("--memory" | "--heap")) = word.split('=').next() {
+        *word = format!("{option}=1");
+    }
+}
+
+/// A tenth of a number of five digits or more, a fifth of mebibytes, before a quote as well; other words as they are.
+fn with_less_work(word: &str) -> String {
+    let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+    let (digits, rest) = word.split_at(end);
+    let unit = rest.trim_end_matches('\'');
+    match digits.parse::<u64>() {
+        Ok(work) if work >= 10_000 && unit.is_empty() => format!("{}{rest}", work / 10),
+        Ok(work) if work >= 50 && unit == "M" => format!("{}{rest}", work / 5),
+        _ => word.to_owned(),
+    }
+}
+
+/// A laboratory with every file that the documentation names.
 fn library() -> Laboratory {
+    static LIBRARY: Fixture = Fixture::new();
     let lab = Laboratory::new();
+    lab.copy(&LIBRARY.folder(&lab, fill).join("."), "");
+    lab
+}
+
+fn fill(lab: &Laboratory) {
     std::fs::create_dir(lab.path("bin")).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_widthwise"), lab.path("bin/widthwise")).unwrap();
     lab.write(
@@ -89,11 +128,12 @@ fn library() -> Laboratory {
          for (long n = atol(arguments[1]); n > 0; n--) tree[key = key * 1664525 + 1013904223]++;\n\
          printf(\"%zu nodes\\n\", tree.size());\n}\n",
     );
-    lab.gcc("-x c++ -O2 tree.cpp -o a64 -lstdc++");
-    lab.gcc("-x c++ -O2 -m32 tree.cpp -o a32 -lstdc++");
+    lab.gcc("-x c++ -O2 -g tree.cpp -o a64 -lstdc++");
+    lab.gcc("-x c++ -O2 -g -m32 tree.cpp -o a32 -lstdc++");
     lab.write("program.c", "int main(void) { return sizeof(void *) != 4; }\n");
     lab.gcc("-mx32 -idirafter /usr/include/x86_64-linux-gnu program.c -o program");
     for program in [
+        "bench/programs/chase.c",
         "bench/programs/loop.c",
         "bench/programs/nothing.c",
         "bench/programs/start.c",
@@ -104,11 +144,12 @@ fn library() -> Laboratory {
         let name = source.file_stem().unwrap().to_str().unwrap();
         lab.gcc(&["-O2", source.to_str().unwrap(), "-o", name]);
     }
-    let crew = repository().join("tests/programs/crew.c");
+    let workers = repository().join("tests/programs/workers.c");
     let header = repository().join("runtime/marks");
-    lab.gcc(&format!("-O2 -I{} {} -o crew -pthread", header.display(), crew.display()));
+    lab.gcc(&format!("-O2 -I{} {} -o workers -pthread", header.display(), workers.display()));
+    lab.write("text", "what gzip and sort read\n");
     // The slowed programs need a calibration; here it is sufficient that they run.
-    for slowed in ["slowed-1-percent", "slowed-3-percent"] {
+    for slowed in ["loop-slowed-1010", "loop-slowed-1030"] {
         lab.copy(&lab.path("loop"), slowed);
     }
     // The program of the heap recorder's section, and the scripts that start it under each recorder.
@@ -126,6 +167,10 @@ fn library() -> Laboratory {
     for name in ["mm1", "mm1-simpy"] {
         lab.script(name, "#!/bin/sh\nexec ./nothing\n");
     }
+    // The window library's program fills gigabytes; `make test-all PARTS=bench-quick` runs it.
+    for abi in ["x86-64", "i386"] {
+        lab.script(&format!("measure-{abi}"), "#!/bin/sh\nexec ./nothing\n");
+    }
     // As `make bench` builds them for both ABIs.
     let x32 = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
     for (abi, options) in [("x86-64", ""), ("x32", x32)] {
@@ -141,6 +186,7 @@ fn library() -> Laboratory {
             lab.gcc(&format!("-O2 {options} {} {more} -o {name}-{abi}", source.display()));
         }
     }
+    lab.copy(&lab.path("nothing-x32"), "measure-x32");
     let runtime = widthwise_x32run::place_in(&lab.path("bin")).unwrap();
     std::os::unix::fs::symlink(runtime, lab.path("bin/x32run")).unwrap();
     lab.copy(&repository().join("experiments"), "experiments");
@@ -150,12 +196,11 @@ fn library() -> Laboratory {
     for project in ["make", "configure", "cmake", "meson"] {
         lab.copy(&here("projects").join(project), &format!("{project}-project"));
     }
-    lab
 }
 
 fn run(lab: &Laboratory, command: &str) -> CommandOutput {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
-    said(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
+    output_of(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
 }
 
 /// Prepares what the command needs.
@@ -165,16 +210,16 @@ fn prepare(lab: &Laboratory, command: &str) {
         let fetch = "widthwise compare debian:lua5.4 --build true --run true --abi x86-64 --rounds 6 --cpus any\n\
                      cp -r .widthwise/debian/sources/lua5.4/*/ lua-5.4\ncd lua-5.4\n\
                      for name in $(tac debian/patches/series); do patch -s -R -p1 <debian/patches/$name; done";
-        let said = asking_mirrors(|| run(lab, fetch));
-        assert_eq!(said.status, Some(0), "{said:?}");
+        let printed = asking_mirrors(|| run(lab, fetch));
+        assert_eq!(printed.status, Some(0), "{printed:?}");
     }
     // A campaign that a page uses as its example.
     if let Some((_, rest)) = command.split_once(".widthwise/2") {
         let folder = format!(".widthwise/2{}", rest.split([' ', '/', '\'']).next().unwrap());
         if !lab.path(&folder).exists() {
             let campaign = "widthwise compare --cpus any --binary x86-64=./a64 --binary i386=./a32 --run '{binary} 1000' --rounds 6";
-            let said = run(lab, &format!("{campaign}\ncp -r .widthwise/latest/ {folder}"));
-            assert_eq!(said.status, Some(0), "{said:?}");
+            let printed = run(lab, &format!("{campaign}\ncp -r .widthwise/latest/ {folder}"));
+            assert_eq!(printed.status, Some(0), "{printed:?}");
         }
     }
 }
@@ -193,7 +238,7 @@ fn asking_mirrors(attempt: impl Fn() -> CommandOutput) -> CommandOutput {
 }
 
 /// The line about a server that failed or could not be reached, if there is one.
-fn network_failure(said: &CommandOutput) -> Option<String> {
+fn network_failure(printed: &CommandOutput) -> Option<String> {
     let signs = [
         "Failed to fetch",
         "Temporary failure",
@@ -201,14 +246,14 @@ fn network_failure(said: &CommandOutput) -> Option<String> {
         "Mirror sync in progress",
         "Hash Sum mismatch",
     ];
-    let lines = said.stderr.lines().chain(said.stdout.lines());
+    let lines = printed.stderr.lines().chain(printed.stdout.lines());
     let mut found = lines.filter(|line| signs.iter().any(|sign| line.contains(sign)));
-    (said.status != Some(0)).then(|| found.next().map(str::to_owned)).flatten()
+    (printed.status != Some(0)).then(|| found.next().map(str::to_owned)).flatten()
 }
 
 /// Whether a command fetches and builds a package, or a real program's folder: minutes.
 fn takes_minutes(command: &str) -> bool {
-    command.contains("debian:") || command.contains("experiments/")
+    ["debian:", "experiments/", "./lua-5.4"].iter().any(|what| command.contains(what))
 }
 
 /// Runs every command of these pages that is `wanted`, and fails with a list of those that fail.
@@ -219,6 +264,7 @@ fn typed(pages: Vec<PathBuf>, wanted: fn(&str) -> bool) {
     for block in pages.iter().flat_map(|page| blocks(page, "sh")) {
         for command in commands(&block.text).into_iter().filter(|command| wanted(command)) {
             count += 1;
+            let began = std::time::Instant::now();
             let words: Vec<&str> = command
                 .split('#')
                 .next()
@@ -226,11 +272,11 @@ fn typed(pages: Vec<PathBuf>, wanted: fn(&str) -> bool) {
                 .split_whitespace()
                 .take_while(|word| *word != "--")
                 .collect();
-            let said = if words[0] == "make" {
-                said(Command::new("make").arg("-n").args(&words[1..]).current_dir(repository()))
+            let printed = if words[0] == "make" {
+                output_of(Command::new("make").arg("-n").args(&words[1..]).current_dir(repository()))
             } else if words[0] == "cargo" {
                 let package = words.iter().skip_while(|word| **word != "--package").nth(1).unwrap();
-                said(Command::new("cargo").args(["pkgid", package]).current_dir(repository()))
+                output_of(Command::new("cargo").args(["pkgid", package]).current_dir(repository()))
             } else {
                 prepare(&lab, &command);
                 let attempt = || run(&lab, &hurried(&command));
@@ -240,10 +286,12 @@ fn typed(pages: Vec<PathBuf>, wanted: fn(&str) -> bool) {
                     attempt()
                 }
             };
-            if said.status != Some(0) {
+            // Shown by `--show-output`: which commands take this test's time.
+            println!("{:.1} s: {command}", began.elapsed().as_secs_f64());
+            if printed.status != Some(0) {
                 failures.push(format!(
                     "{}:{}: {command}\n{}\n{}",
-                    block.page, block.line, said.stderr, said.stdout
+                    block.page, block.line, printed.stderr, printed.stdout
                 ));
             }
         }
@@ -252,14 +300,27 @@ fn typed(pages: Vec<PathBuf>, wanted: fn(&str) -> bool) {
     assert!(count > 0, "there is nothing to type");
 }
 
+/// The page whose commands are half of all.
+const BENCHMARKS: &str = "benchmarks.md";
+
 #[test]
 fn the_commands_of_the_readme_work() {
-    typed(vec![repository().join("README.md")], |_| true);
+    typed(vec![repository().join("README.md")], |command| !takes_minutes(command));
+}
+
+/// `make bench` runs them, on tools that `make test` does not install.
+#[test]
+fn the_commands_of_the_benchmarks_work() {
+    if !is_lane("documentation") {
+        return skipped("minutes, and tools of `make bench`: `make test-all PARTS=documentation` runs them");
+    }
+    typed(vec![repository().join("docs").join(BENCHMARKS)], |command| !takes_minutes(command));
 }
 
 #[test]
 fn the_commands_of_the_documentation_work() {
-    typed(pages("docs"), |command| !takes_minutes(command));
+    let others = pages("docs").into_iter().filter(|page| !page.ends_with(BENCHMARKS));
+    typed(others.collect(), |command| !takes_minutes(command));
 }
 
 #[test]
@@ -267,14 +328,15 @@ fn the_commands_of_the_documentation_that_take_minutes_work() {
     if !is_lane("documentation") {
         return skipped("minutes: `make test-all PARTS=documentation` fetches and builds packages");
     }
-    typed(pages("docs"), takes_minutes);
+    let readme = vec![repository().join("README.md")];
+    typed([readme, pages("docs")].concat(), takes_minutes);
 }
 
 #[test]
 fn the_queries_of_the_documentation_work() {
     let lab = library();
-    let said = lab.compare("--binary x86-64=./a64 --binary i386=./a32 --run '{binary} 1000' --rounds 6");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare("--binary x86-64=./a64 --binary i386=./a32 --run '{binary} 1000' --rounds 6");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let archive = lab.archive();
     let mut asked = 0;
     for block in pages("docs").iter().flat_map(|page| blocks(page, "sql")) {
@@ -309,9 +371,9 @@ fn the_links_of_the_documentation_lead_to_files() {
 fn the_flags_in_the_documentation_exist() {
     let lab = Laboratory::new();
     let help = |verb: &str| {
-        let said = lab.widthwise(&[verb, "--help"]);
-        assert_eq!(said.status, Some(0), "{said:?}");
-        said.stdout
+        let printed = lab.widthwise(&[verb, "--help"]);
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        printed.stdout
     };
     let flags = |text: &str| -> Vec<String> {
         let of_a_flag = |c: char| c.is_ascii_lowercase() || c == '-';
@@ -333,8 +395,9 @@ fn the_flags_in_the_documentation_exist() {
 #[test]
 fn only_a_failed_mirror_is_retried() {
     let tries = |status: i32, stderr: &str| {
-        let said = CommandOutput { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
-        network_failure(&said).is_some()
+        let printed =
+            CommandOutput { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
+        network_failure(&printed).is_some()
     };
     assert!(tries(1, "error: Failed to fetch http://x/y  Hash Sum mismatch"));
     assert!(!tries(0, "warning: Failed to fetch http://x/y"));
@@ -342,12 +405,23 @@ fn only_a_failed_mirror_is_retried() {
 }
 
 #[test]
-fn hurrying_changes_only_the_time_limit() {
+fn hurrying_changes_only_time_limits_and_work() {
     assert_eq!(hurried("widthwise doctor"), "widthwise doctor");
-    assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --max-time 1s a.c -- 1");
+    assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --max-time 200ms a.c -- 1");
     assert_eq!(
         hurried("widthwise compare a.c --max-time 1m --precision 2%"),
-        "widthwise compare --max-time 1s a.c --precision 2%"
+        "widthwise compare --max-time 200ms a.c --precision 2%"
     );
+    assert_eq!(
+        hurried("widthwise scale --memory=6 --run '{binary} 400000 --conditions 50M' .widthwise/20261121"),
+        "widthwise scale --max-time 200ms --memory=1 --run '{binary} 40000 --conditions 10M' .widthwise/20261121"
+    );
+    assert_eq!(hurried("widthwise scale a.c"), "widthwise scale --max-time 200ms --memory=1 a.c");
+    assert_eq!(
+        hurried("widthwise compare micro:all --memory --heap=4 --rounds 400"),
+        "widthwise compare --max-time 200ms micro:all --memory=1 --heap=1 --rounds 400"
+    );
+    assert_eq!(hurried("widthwise explain --heap"), "widthwise explain --heap");
+    assert_eq!(hurried("hyperfine -N --runs 30 './loop 62354000'"), "hyperfine -N --runs 2 './loop 6235400'");
     assert_eq!(commands("# x\na \\\n b\n\nc |\n d\n"), ["a \\\n b", "c |\n d"]);
 }

@@ -1,8 +1,6 @@
 //! No difference, inconclusive, and comparisons without a ratio, from the command line.
 
-mod laboratory;
-
-use laboratory::{unfolded, verdict, Laboratory};
+use crate::laboratory::{unfolded, verdict, Laboratory};
 use serde_json::Value;
 
 /// Two programs that reserve 64 MiB, and one that reserves a random amount in each run, for the same task.
@@ -49,7 +47,7 @@ fn equal_programs_have_no_difference_and_a_varying_one_is_inconclusive_in_every_
     }
     assert!(terminal.contains("b no difference") && terminal.contains("unsteady inconclusive"), "{terminal}");
     assert!(terminal.contains("a control A/A "), "{terminal}");
-    let page = lab.widthwise("report --html -").stdout.replace('\u{a0}', " ");
+    let page = lab.widthwise("report --html=-").stdout.replace('\u{a0}', " ");
     for part in ["class=\"inconclusive\">inconclusive<", "class=\"no_difference\">no difference<", "±1 %"] {
         assert!(page.contains(part), "{part}");
     }
@@ -58,7 +56,7 @@ fn equal_programs_have_no_difference_and_a_varying_one_is_inconclusive_in_every_
 #[test]
 fn the_margin_is_recorded_and_a_report_can_use_another() {
     let lab = with_three_programs();
-    let said = |text: &str| -> Value { lab.widthwise(text).json() };
+    let output = |text: &str| -> Value { lab.widthwise(text).json() };
     // With this margin, a variation of a third is equivalent.
     let report = lab.compare_json(format!("{ALL} --equal-within 90%").as_str());
     let word = |report: &Value| verdict(report, "unsteady", "peak_virtual")["verdict"].clone();
@@ -67,8 +65,8 @@ fn the_margin_is_recorded_and_a_report_can_use_another() {
         (Some(0.9), "no_difference".into())
     );
     // The archive has it; a report alone can use another.
-    assert_eq!(said("report --json")["judging"]["equal_within"], 0.9);
-    let again = said("report --json --equal-within 0.5%");
+    assert_eq!(output("report --json")["judging"]["equal_within"], 0.9);
+    let again = output("report --json --equal-within 0.5%");
     assert_eq!(
         (again["judging"]["equal_within"].as_f64(), word(&again)),
         (Some(0.005), "inconclusive".into())
@@ -146,7 +144,7 @@ fn with_a_baseline_of_zero_the_difference_has_an_interval_and_no_ratio() {
         "{control}"
     );
 
-    let page = lab.widthwise("report --html -").stdout;
+    let page = lab.widthwise("report --html=-").stdout;
     let texts = [
         ("terminal", lab.widthwise("report").stdout),
         ("markdown", lab.widthwise("report --markdown").stdout.replace('\\', "")),

@@ -1,8 +1,6 @@
 //! Finished programs as arguments, and processes that setup leaves in the background.
 
-mod laboratory;
-
-use laboratory::{variant, Laboratory};
+use crate::laboratory::{variant, Laboratory};
 
 const FEW: &str = "--rounds 2 --warmup 0";
 
@@ -27,8 +25,8 @@ fn finished_programs_are_named_after_their_files() {
     // Two files of one name are named by their paths.
     let report = lab.compare_json(&format!("./a.out new/a.out {FEW} --run '{{binary}} 1'"));
     assert_eq!(variant(&report, "new/a.out")["status"], "ready");
-    let said = lab.widthwise("scale ./a.out ./b.out --processes 1 --rounds 1 --warmup 0 -- 1");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.widthwise("scale ./a.out ./b.out --processes 1 --rounds 1 --warmup 0 -- 1");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
 }
 
 #[test]
@@ -44,8 +42,8 @@ fn a_script_is_started_or_the_error_shows_a_command_that_works() {
         ("with head", "compare 'with head' --run 'sh {binary}'"),
     ] {
         lab.widthwise(&["compare", name]).refuses(2, &["is a script, which needs a run command", line]);
-        let said = lab.widthwise(&format!("{line} --cpus any {FEW}"));
-        assert_eq!(said.status, Some(0), "{said:?}");
+        let printed = lab.widthwise(&format!("{line} --cpus any {FEW}"));
+        assert_eq!(printed.status, Some(0), "{printed:?}");
     }
 }
 
@@ -101,8 +99,8 @@ fn a_server_started_by_setup_lives_until_the_teardown_of_its_run() {
         let setup = format!("rm -f port; {start} {WAIT}");
         let teardown = "python3 client.py | grep 1";
         let words = ["client.py", "--run", "python3 {binary}", "--setup", &setup, "--teardown", teardown];
-        let said = lab.compare(&[&words[..], &["--rounds", "3", "--warmup", "0"]].concat()[..]);
-        assert_eq!(said.status, Some(0), "{start}: {said:?}");
+        let printed = lab.compare(&[&words[..], &["--rounds", "1", "--warmup", "0"]].concat()[..]);
+        assert_eq!(printed.status, Some(0), "{start}: {printed:?}");
         assert_eq!(lab.answer("client.py"), "0\n", "{start}");
         assert_eq!(servers(&lab), 0, "{start}");
     }
@@ -140,8 +138,8 @@ fn no_process_remains_after_a_failed_setup_a_failed_program_or_scale() {
             &setup,
         ],
     ] {
-        let said = lab.widthwise(&words);
-        assert_eq!(said.status, Some(i32::from(words[0] == "compare")), "{words:?}: {said:?}");
+        let printed = lab.widthwise(&words);
+        assert_eq!(printed.status, Some(i32::from(words[0] == "compare")), "{words:?}: {printed:?}");
         assert_eq!(servers(&lab), 0, "{words:?}");
     }
 }

@@ -1,13 +1,10 @@
 //! The heap recorder and `explain --heap`: every block and every byte is counted, in every ABI, for every kind of
 //! program end; unrecorded memory is reported.
 
-mod laboratory;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use laboratory::outcomes::skipped;
-use laboratory::{said, CommandOutput, Laboratory};
+use crate::laboratory::{output_of, Laboratory};
 use serde_json::Value;
 
 const ABIS: [(&str, &str); 3] = [
@@ -40,7 +37,7 @@ fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf
     let _ = std::fs::remove_dir_all(&logs);
     std::fs::create_dir(&logs).unwrap();
     command.env("LD_PRELOAD", list).env("WIDTHWISE_HEAP_LOG", logs.join("log"));
-    let ended = said(&mut command);
+    let ended = output_of(&mut command);
     assert_eq!(ended.stderr, "", "{program}");
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -52,13 +49,13 @@ fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf
 }
 
 fn explained(lab: &Laboratory, log: &std::path::Path) -> Value {
-    let said = lab.widthwise(&["explain", "--json", log.to_str().unwrap()]);
-    assert_eq!(said.status, Some(0), "{said:?}");
-    serde_json::from_str(&said.stdout).unwrap()
+    let output = lab.widthwise(&["explain", "--json", log.to_str().unwrap()]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
 /// The JSON of `explain` for a program, from the log of its first process.
-fn told(lab: &Laboratory, program: &str) -> Value {
+fn listed(lab: &Laboratory, program: &str) -> Value {
     explained(lab, &record(lab, program, &[])[0])
 }
 
@@ -79,16 +76,16 @@ fn every_block_of_every_function_is_recorded_in_every_abi_for_every_program_end(
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
         for ending in ["return", "exit", "_exit", "abort", "kill"] {
-            let told = told(&lab, &format!("./heap {ending}"));
-            let what = format!("{abi}, {ending}: {told:#}");
-            assert_eq!(number(&told, "/a/blocks"), 11, "{what}");
-            assert_eq!(number(&told, "/a/bytes"), 11065, "{what}");
-            assert_eq!(number(&told, "/a/left_blocks"), 9, "{what}");
-            assert_eq!(number(&told, "/a/left_bytes"), 9053, "{what}");
-            assert_eq!(number(&told, "/a/own_mapped_bytes"), 1 << 20, "{what}");
-            assert_eq!(number(&told, "/a/peak_bytes"), 9053, "{what}");
-            assert_eq!(number(&told, "/a/broken_stacks"), 0, "{what}");
-            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
+            let listed = listed(&lab, &format!("./heap {ending}"));
+            let what = format!("{abi}, {ending}: {listed:#}");
+            assert_eq!(number(&listed, "/a/blocks"), 11, "{what}");
+            assert_eq!(number(&listed, "/a/bytes"), 11065, "{what}");
+            assert_eq!(number(&listed, "/a/left_blocks"), 9, "{what}");
+            assert_eq!(number(&listed, "/a/left_bytes"), 9053, "{what}");
+            assert_eq!(number(&listed, "/a/own_mapped_bytes"), 1 << 20, "{what}");
+            assert_eq!(number(&listed, "/a/peak_bytes"), 9053, "{what}");
+            assert_eq!(number(&listed, "/a/broken_stacks"), 0, "{what}");
+            assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
         }
     }
 }
@@ -99,14 +96,18 @@ fn threads_lose_no_block_and_a_block_may_be_freed_by_another_thread() {
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
         for threads in [1, 8] {
-            let told = told(&lab, &format!("./heap threads {threads}"));
-            let work: Vec<&Value> =
-                told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "work").collect();
-            assert_eq!(work.len(), 1, "{abi}: {told:#}");
+            let listed = listed(&lab, &format!("./heap threads {threads}"));
+            let work: Vec<&Value> = listed["sites"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|site| site["function"] == "work")
+                .collect();
+            assert_eq!(work.len(), 1, "{abi}: {listed:#}");
             assert_eq!(number(work[0], "/a/blocks"), threads * 100_000, "{abi}");
             assert_eq!(number(work[0], "/a/bytes"), threads * 1000 * 5050, "{abi}");
-            assert_eq!(number(work[0], "/a/left_blocks"), 0, "{abi}: {told:#}");
-            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {told:#}");
+            assert_eq!(number(work[0], "/a/left_blocks"), 0, "{abi}: {listed:#}");
+            assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {listed:#}");
         }
     }
 }
@@ -118,13 +119,13 @@ fn the_lifetimes_of_the_blocks_of_each_site_are_shown() {
         built(&lab, "lifetimes.c", options);
         let logs = record(&lab, "./lifetimes", &[]);
         let log = logs[0].to_str().unwrap();
-        let said = lab.widthwise(&["explain", log, "--skip-frames", "ask", "--json"]);
-        assert_eq!(said.status, Some(0), "{said:?}");
-        let told: Value = serde_json::from_str(&said.stdout).unwrap();
+        let output = lab.widthwise(&["explain", log, "--skip-frames", "ask", "--json"]);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        let listed: Value = serde_json::from_str(&output.stdout).unwrap();
         let lifetimes = |function: &str| {
-            let mut sites = told["sites"].as_array().unwrap().iter();
+            let mut sites = listed["sites"].as_array().unwrap().iter();
             let site = sites.find(|site| site["function"] == function);
-            site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lifetimes"].clone()
+            site.unwrap_or_else(|| panic!("{abi}: no {function}: {listed:#}"))["a"]["lifetimes"].clone()
         };
         let shares = |lifetimes: &Value| {
             ["temporary", "later", "never"].map(|share| number(lifetimes, &format!("/{share}")))
@@ -139,21 +140,21 @@ fn the_lifetimes_of_the_blocks_of_each_site_are_shown() {
         assert_eq!(shares(&good), [0, 0, 3000], "{abi}");
         assert_eq!(good["median_below_ns"], Value::Null, "{abi}: {good}");
     }
-    let said = lab.widthwise(&[
+    let output = lab.widthwise(&[
         "explain",
         lab.path("logs").read_dir().unwrap().next().unwrap().unwrap().path().to_str().unwrap(),
         "--skip-frames",
         "ask",
     ]);
-    assert!(said.stdout.contains("Of its 12\u{202f}000 blocks 25 % are given back before the next one is asked for, 50 % later, 25 % never."), "{said:?}");
+    assert!(output.stdout.contains("Of its 12\u{202f}000 blocks 25 % are given back before the next one is asked for, 50 % later, 25 % never."), "{output:?}");
     let row =
-        said.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{said:?}"));
+        output.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{output:?}"));
     assert!(row.contains("to the end"), "{row}");
 }
 
 /// The processes of a log, the first one first.
-fn by_process(told: &Value) -> Vec<&Value> {
-    told["a"]["by_process"].as_array().unwrap().iter().collect()
+fn by_process(listed: &Value) -> Vec<&Value> {
+    listed["a"]["by_process"].as_array().unwrap().iter().collect()
 }
 
 #[test]
@@ -162,10 +163,10 @@ fn a_forked_child_writes_to_its_parents_log_and_does_not_own_the_parents_blocks(
     built(&lab, "heap.c", "-m64");
     let logs = record(&lab, "./heap fork", &[]);
     assert_eq!(logs.len(), 1);
-    let told = explained(&lab, &logs[0]);
-    let [parent, child] = by_process(&told)[..] else { panic!("{told:#}") };
-    assert_eq!((number(parent, "/blocks"), number(child, "/blocks")), (11, 1), "{told:#}");
-    assert_eq!(child["parent"], parent["process"], "{told:#}");
+    let listed = explained(&lab, &logs[0]);
+    let [parent, child] = by_process(&listed)[..] else { panic!("{listed:#}") };
+    assert_eq!((number(parent, "/blocks"), number(child, "/blocks")), (11, 1), "{listed:#}");
+    assert_eq!(child["parent"], parent["process"], "{listed:#}");
 }
 
 #[test]
@@ -173,18 +174,18 @@ fn a_handler_may_fork_and_allocate_while_a_block_is_recorded() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
     for way in ["exit", "return"] {
-        let told = told(&lab, &format!("./heap signal {way}"));
-        let processes = by_process(&told);
-        assert!(processes.len() > 1, "{way}: {told:#}");
-        assert_eq!(number(processes[0], "/blocks"), 2_000_000, "{way}: {told:#}");
-        assert_eq!(number(processes[0], "/left_blocks"), 0, "{way}: {told:#}");
+        let listed = listed(&lab, &format!("./heap signal {way}"));
+        let processes = by_process(&listed);
+        assert!(processes.len() > 1, "{way}: {listed:#}");
+        assert_eq!(number(processes[0], "/blocks"), 2_000_000, "{way}: {listed:#}");
+        assert_eq!(number(processes[0], "/left_blocks"), 0, "{way}: {listed:#}");
         // A child may free a block whose record its parent was writing.
-        let remarks = told["a"]["remarks"].as_array().unwrap();
+        let remarks = listed["a"]["remarks"].as_array().unwrap();
         let is_strange = |remark: &&Value| {
             let text = remark.as_str().unwrap();
             !text.contains("1 block was released") && !text.starts_with("and likewise")
         };
-        assert_eq!(remarks.iter().filter(is_strange).count(), 0, "{way}: {told:#}");
+        assert_eq!(remarks.iter().filter(is_strange).count(), 0, "{way}: {listed:#}");
     }
 }
 
@@ -195,13 +196,13 @@ fn a_killed_programs_log_has_every_block_up_to_then() {
         built(&lab, "heap.c", options);
         for permanent in (0..8).map(|step| 20_000 + step * 1009) {
             let _ = std::fs::remove_file(lab.path("counted"));
-            let told = told(&lab, &format!("./heap count counted {permanent}"));
+            let listed = listed(&lab, &format!("./heap count counted {permanent}"));
             let counted = std::fs::read(lab.path("counted")).unwrap();
             let counted = u64::from_le_bytes(counted.try_into().unwrap());
             assert!(counted > 0, "{abi}: it had no time");
-            let blocks = number(&told, "/a/blocks");
-            assert!(blocks == counted || blocks == counted + 1, "{abi}: {blocks} of {counted}: {told:#}");
-            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {told:#}");
+            let blocks = number(&listed, "/a/blocks");
+            assert!(blocks == counted || blocks == counted + 1, "{abi}: {blocks} of {counted}: {listed:#}");
+            assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {listed:#}");
         }
     }
 }
@@ -220,18 +221,18 @@ fn every_operator_of_cxx_is_recorded_in_every_abi_also_with_another_allocator() 
         };
         for more in allocators {
             let logs = record(&lab, "./operators", more);
-            let told = explained(&lab, &logs[0]);
-            let own = told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "main");
+            let listed = explained(&lab, &logs[0]);
+            let own = listed["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "main");
             let (mut blocks, mut left_blocks, mut left) = (0, 0, 0);
             for site in own {
                 blocks += number(site, "/a/blocks");
                 left_blocks += number(site, "/a/left_blocks");
                 left += number(site, "/a/left_bytes");
             }
-            let what = format!("{abi} {more:?}: {told:#}");
+            let what = format!("{abi} {more:?}: {listed:#}");
             // 17 operators, and the exception that one of them throws.
             assert_eq!((blocks, left_blocks, left), (18, 8, 24036), "{what}");
-            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
+            assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
         }
     }
 }
@@ -241,8 +242,8 @@ fn the_live_bytes_at_the_peak_equal_those_of_massif() {
     let lab = Laboratory::new();
     for (abi, options) in [ABIS[0], ABIS[2]] {
         built(&lab, "tree.cpp", options);
-        let told = told(&lab, "./tree 3000");
-        let massif = said(Command::new("valgrind").current_dir(lab.path(".")).args([
+        let listed = listed(&lab, "./tree 3000");
+        let massif = output_of(Command::new("valgrind").current_dir(lab.path(".")).args([
             "--tool=massif",
             "--peak-inaccuracy=0.0",
             "--massif-out-file=massif.out",
@@ -258,7 +259,7 @@ fn the_live_bytes_at_the_peak_equal_those_of_massif() {
             .map(|bytes| bytes.parse::<u64>().unwrap())
             .max()
             .unwrap();
-        assert_eq!(number(&told, "/a/peak_bytes"), peak, "{abi}: {told:#}");
+        assert_eq!(number(&listed, "/a/peak_bytes"), peak, "{abi}: {listed:#}");
     }
 }
 
@@ -273,16 +274,16 @@ fn a_static_program_is_recorded_with_the_recorder_linked_in() {
             "{options} -g -O1 -fno-builtin -static -pthread heap.c -o heap {}",
             words.stdout.trim()
         ));
-        let told = told(&lab, "./heap _exit");
+        let listed = listed(&lab, "./heap _exit");
         // Blocks of the C library before main belong to no line of the program.
         let own =
-            told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "every_function");
+            listed["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "every_function");
         let (mut blocks, mut left) = (0, 0);
         for site in own {
             blocks += number(site, "/a/blocks");
             left += number(site, "/a/left_bytes");
         }
-        assert_eq!((blocks, left), (11, 9053), "{abi}: {told:#}");
+        assert_eq!((blocks, left), (11, 9053), "{abi}: {listed:#}");
     }
 }
 
@@ -298,8 +299,8 @@ fn a_program_with_its_own_malloc_is_reported_as_not_recorded() {
          int main(void) { void *volatile p = calloc(1, 10); free(p); free(valloc(10)); return 0; }\n",
     );
     lab.gcc("-w -fno-builtin own.c -o own");
-    let told = told(&lab, "./own");
-    assert!(told["a"]["remarks"][0].as_str().unwrap().contains("brings its own malloc"), "{told:#}");
+    let listed = listed(&lab, "./own");
+    assert!(listed["a"]["remarks"][0].as_str().unwrap().contains("brings its own malloc"), "{listed:#}");
 }
 
 #[test]
@@ -310,8 +311,8 @@ fn a_truncated_log_is_read_to_its_end_and_hostile_logs_are_refused_in_one_line()
     let whole = std::fs::read(&logs[0]).unwrap();
     let cut = lab.path("cut.log");
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
-    let told = explained(&lab, &cut);
-    let blocks = number(&told, "/a/blocks");
+    let listed = explained(&lab, &cut);
+    let blocks = number(&listed, "/a/blocks");
     assert!(blocks > 1000 && blocks < 200_000, "{blocks}");
     for (name, bytes, words) in [
         ("empty", Vec::new(), "not a heap log"),
@@ -321,10 +322,10 @@ fn a_truncated_log_is_read_to_its_end_and_hostile_logs_are_refused_in_one_line()
     ] {
         let path = lab.path(name);
         std::fs::write(&path, bytes).unwrap();
-        let said = lab.widthwise(&["explain", path.to_str().unwrap()]);
-        assert_eq!(said.status, Some(2), "{name}: {said:?}");
-        assert!(said.stderr.contains(words), "{name}: {said:?}");
-        assert_eq!(said.stderr.lines().count(), 1, "{name}: {said:?}");
+        let output = lab.widthwise(&["explain", path.to_str().unwrap()]);
+        assert_eq!(output.status, Some(2), "{name}: {output:?}");
+        assert!(output.stderr.contains(words), "{name}: {output:?}");
+        assert_eq!(output.stderr.lines().count(), 1, "{name}: {output:?}");
     }
 }
 
@@ -332,51 +333,51 @@ fn a_truncated_log_is_read_to_its_end_and_hostile_logs_are_refused_in_one_line()
 fn a_campaign_records_every_variant_and_names_the_lines_that_differ() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");
-    let said = lab.compare("tree.cpp --flags '-O2 -g' --rounds 1 --heap -- 2000");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let said = lab.widthwise("explain --heap --json");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let told: Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = lab.compare("tree.cpp --flags '-O2 -g' --rounds 1 --warmup 0 --heap=2 -- 2000");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let output = lab.widthwise("explain --heap --json");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let listed: Value = serde_json::from_str(&output.stdout).unwrap();
     let source = lab.read("tree.cpp");
     for (mark, a, b) in [("// OWN", 24, 12), ("// LIST", 24, 12), ("// MAP", 40, 24)] {
         let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
-        let site = told["sites"]
+        let site = listed["sites"]
             .as_array()
             .unwrap()
             .iter()
             .find(|site| site["line"] == line)
-            .unwrap_or_else(|| panic!("no site at line {line}: {told:#}"));
+            .unwrap_or_else(|| panic!("no site at line {line}: {listed:#}"));
         assert_eq!(number(site, "/a/peak_bytes"), 2000 * a, "{mark}: {site:#}");
         assert_eq!(number(site, "/b/peak_bytes"), 2000 * b, "{mark}: {site:#}");
     }
-    assert_eq!((&told["a"]["name"], &told["b"]["name"]), (&"x86-64/-O2 -g".into(), &"x32/-O2 -g".into()));
+    assert_eq!((&listed["a"]["name"], &listed["b"]["name"]), (&"x86-64/-O2 -g".into(), &"x32/-O2 -g".into()));
     // The savings of all sites add up to the difference of the peaks.
     let sum = |side: &str| -> u64 {
-        told["sites"]
+        listed["sites"]
             .as_array()
             .unwrap()
             .iter()
             .map(|site| number(site, &format!("/{side}/peak_bytes")))
             .sum()
     };
-    assert_eq!(sum("a"), number(&told, "/a/peak_bytes"));
-    assert_eq!(sum("b"), number(&told, "/b/peak_bytes"));
+    assert_eq!(sum("a"), number(&listed, "/a/peak_bytes"));
+    assert_eq!(sum("b"), number(&listed, "/b/peak_bytes"));
     // The campaign's page has a flame graph of the baseline, and one of each variant against it.
-    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    assert_eq!(lab.widthwise("report .widthwise/latest --html=again.html").status, Some(0));
     for page in [lab.read(".widthwise/latest/report.html"), lab.read("again.html")] {
         assert_eq!(page.matches("<figure class=\"flame\">").count(), 3);
         assert!(page.contains("x32/-O2 -g beside x86-64/-O2 -g") && page.contains("script-src 'sha256-"));
         assert_eq!(page.matches("<script").count(), 1);
     }
-    let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' 'i386/-O2 -g' --top 3");
-    assert!(said.stdout.contains("tree.cpp:"), "{said:?}");
-    assert!(said.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{said:?}");
-    let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
-    assert_eq!(said.status, Some(2), "{said:?}");
-    assert!(said.stderr.contains("no file or variant \"nobody\""), "{said:?}");
+    let output = lab.widthwise("explain --heap 'x86-64/-O2 -g' 'i386/-O2 -g' --top 3");
+    assert!(output.stdout.contains("tree.cpp:"), "{output:?}");
+    assert!(output.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{output:?}");
+    let output = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
+    assert_eq!(output.status, Some(2), "{output:?}");
+    assert!(output.stderr.contains("no file or variant \"nobody\""), "{output:?}");
     // Logs are large, and the user may have deleted them.
     std::fs::remove_dir_all(lab.path(".widthwise/latest/heap")).unwrap();
-    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    assert_eq!(lab.widthwise("report .widthwise/latest --html=again.html").status, Some(0));
     let page = lab.read("again.html");
     assert_eq!(page.matches("its logs are gone from").count(), 1);
     assert!(!page.contains("<script"));
@@ -386,28 +387,28 @@ fn a_campaign_records_every_variant_and_names_the_lines_that_differ() {
 fn missing_and_impossible_recordings_are_reported_with_the_fix() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");
-    let said = lab.compare("tree.cpp --abi x86-64 --flags -static --rounds 1 --warmup 0 -- 10");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let said = lab.widthwise("explain --heap");
-    assert_eq!(said.status, Some(2), "{said:?}");
-    assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
+    let output = lab.compare("tree.cpp --abi x86-64 --flags -static --rounds 1 --warmup 0 -- 10");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let output = lab.widthwise("explain --heap");
+    assert_eq!(output.status, Some(2), "{output:?}");
+    assert!(output.stderr.contains("--resume") && output.stderr.contains("--heap"), "{output:?}");
     // Results that need no recording are shown anyway, with both fixes.
-    let said = lab.widthwise("explain");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = lab.widthwise("explain");
+    assert_eq!(output.status, Some(0), "{output:?}");
     for words in ["Max RSS (", "x86-64/-static has ", "compare --memory", "--resume .widthwise", "--heap"] {
-        assert!(words_of(&said.stdout).contains(words), "{words}: {said:?}");
+        assert!(words_of(&output.stdout).contains(words), "{words}: {output:?}");
     }
     assert_eq!(lab.widthwise("explain nobody").status, Some(2));
-    let said = lab.widthwise("compare --resume .widthwise/latest --heap");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = lab.widthwise("compare --resume .widthwise/latest --heap");
+    assert_eq!(output.status, Some(0), "{output:?}");
     assert!(
-        said.stdout.contains("it is static") && said.stdout.contains("--link-options x86-64"),
-        "{said:?}"
+        output.stdout.contains("it is static") && output.stdout.contains("--link-options x86-64"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn explain_shows_the_memory_of_the_system_before_that_of_the_program() {
+fn explain_shows_the_memory_before_the_heap() {
     let lab = Laboratory::new();
     // 24 and 12 bytes a node, 32 and 16 of them the allocator's: 9.6 MB and 4.8 MB.
     lab.write(
@@ -417,20 +418,24 @@ fn explain_shows_the_memory_of_the_system_before_that_of_the_program() {
            struct node *node = malloc(sizeof *node);\n    node->next = node->other = head;\n    node->number = i;\n\
            head = node;\n  }\n  usleep(400000);\n  return head == NULL;\n}\n",
     );
-    let said = lab.compare("chain.c --abi x86-64,x32 --flags '-O2 -g' --rounds 1 --warmup 0 --memory --heap");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let said = lab.widthwise("explain");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let (system, program) = said.stdout.split_once("heap of x86-64/-O2 -g and x32/-O2 -g").unwrap();
-    assert!(system.contains("memory of x86-64/-O2 -g and x32/-O2 -g, as the system sees it"), "{said:?}");
-    // Half of the pointers' bytes are saved in the heap, which is what the tree is in.
-    let words = words_of(system);
-    assert!(words.contains("x32/-O2 -g has") && words.contains("less memory at its peak than"), "{said:?}");
-    let rows: Vec<&str> = system.lines().skip_while(|line| !line.contains("what for")).skip(1).collect();
-    assert!(rows[0].ends_with("heap (brk)") && rows[0].contains('−'), "{said:?}");
-    assert!(rows.iter().any(|row| row.contains("100 %") && row.ends_with("in all, resident")), "{said:?}");
-    assert!(program.contains("chain.c:"), "{said:?}");
-    assert!(!lab.widthwise("explain --heap").stdout.contains("as the system sees it"));
+    let output =
+        lab.compare("chain.c --abi x86-64,x32 --flags '-O2 -g' --rounds 1 --warmup 0 --memory=1 --heap=2");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let output = lab.widthwise("explain");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let (sentences, tables) = output.stdout.split_once("\nMemory\n").unwrap();
+    let words = words_of(sentences);
+    assert!(words.contains("x32/-O2 -g compared with x86-64/-O2 -g"), "{output:?}");
+    assert!(words.contains("max RSS: ") || words.contains("less memory at its peak"), "{output:?}");
+    let (memory, heap) = tables.split_once("\nHeap\n").unwrap();
+    // Half of the pointers' bytes are saved in the heap, which is what the list is in.
+    let rows: Vec<&str> = memory.lines().skip_while(|line| !line.contains("difference")).skip(1).collect();
+    assert!(rows[0].contains("−2.40 MB") && rows[0].contains("pointers in node"), "{output:?}");
+    let headers = rows.iter().find(|row| row.contains("glibc's block headers")).unwrap();
+    assert!(headers.contains("−1.20 MB"), "{output:?}");
+    assert!(memory.contains("Named causes cover"), "{output:?}");
+    assert!(heap.contains("chain.c:"), "{output:?}");
+    assert!(!lab.widthwise("explain --heap").stdout.contains("compared with"));
     let alone = lab.widthwise("explain 'x32/-O2 -g'");
     assert!(
         words_of(&alone.stdout).contains("x32/-O2 -g has") && alone.stdout.contains("heap (brk)"),
@@ -441,44 +446,6 @@ fn explain_shows_the_memory_of_the_system_before_that_of_the_program() {
 /// Text wrapped to a terminal's width, in one line.
 fn words_of(text: &str) -> String {
     text.split_whitespace().collect::<Vec<&str>>().join(" ")
-}
-
-/// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
-#[test]
-fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
-    let lab = Laboratory::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/stress/events.cpp");
-    std::fs::copy(source, lab.path("events.cpp")).unwrap();
-    let said = lab.compare("events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let said = lab.widthwise("explain --heap --json");
-    let told: Value = serde_json::from_str(&said.stdout).unwrap();
-    let mean = |side: &str, what: &str| number(&told, &format!("/{side}/system/{what}_bytes")) as f64;
-    let saving = |what: &str| 1.0 - mean("b", what) / mean("a", what);
-    assert!((0.4..0.6).contains(&saving("resident")), "{told:#}");
-    assert!((0.0..0.1).contains(&saving("asked")), "{told:#}");
-    // The baskets are nearly all of it.
-    assert!((20e6..30e6).contains(&mean("a", "kept_in_heap")), "{told:#}");
-    assert!(mean("b", "kept") < 1e6, "{told:#}");
-    let said = lab.widthwise("explain --heap");
-    let starved = "other programs had the CPUs: the samples hold for less than 80 % of the run";
-    let is_withheld =
-        |said: &CommandOutput| words_of(&said.stdout).contains("is not compared: changing too fast");
-    if is_withheld(&said) {
-        return skipped(starved);
-    }
-    assert!(said.stdout.contains("The system sees something else"), "{said:?}");
-    assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
-    // With the threshold pinned RSS and heap agree.
-    let said = lab.compare(
-        "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --set-env MALLOC_MMAP_THRESHOLD_=131072",
-    );
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let said = lab.widthwise("explain --heap");
-    if is_withheld(&said) {
-        return skipped(starved);
-    }
-    assert!(said.stdout.contains("The system sees the same"), "{said:?}");
 }
 
 #[test]
@@ -495,8 +462,9 @@ fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     }
     let massif =
         "--tool=massif --peak-inaccuracy=0.0 --detailed-freq=1 --massif-out-file=massif.out -q ./tree 3000";
-    let done =
-        said(Command::new("valgrind").current_dir(lab.path(".")).args(shell_words::split(massif).unwrap()));
+    let done = output_of(
+        Command::new("valgrind").current_dir(lab.path(".")).args(shell_words::split(massif).unwrap()),
+    );
     assert_eq!(done.status, Some(0), "{done:?}");
     let theirs = explained(&lab, &lab.path("massif.out"));
     assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
@@ -504,8 +472,8 @@ fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     let source = lab.read("tree.cpp");
     for mark in ["// OWN", "// LIST", "// MAP"] {
         let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
-        let at_peak = |told: &Value| -> u64 {
-            let sites = told["sites"].as_array().unwrap().iter();
+        let at_peak = |listed: &Value| -> u64 {
+            let sites = listed["sites"].as_array().unwrap().iter();
             sites.filter(|site| site["line"] == line).map(|site| number(site, "/a/peak_bytes")).sum()
         };
         assert!(at_peak(&ours) > 0, "{mark}: {ours:#}");
@@ -513,7 +481,7 @@ fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     }
     let folded = lab.widthwise(&["explain", log, "--folded", "-"]);
     assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
-    assert_eq!(lab.widthwise(&["explain", log, "--html", "page.html"]).status, Some(0));
+    assert_eq!(lab.widthwise(&["explain", log, "--html=page.html"]).status, Some(0));
     assert!(lab.read("page.html").contains("<svg"));
 }
 
@@ -523,11 +491,11 @@ fn an_allocator_without_exceptions_is_recorded() {
     built(&lab, "tree.cpp", "-m64");
     // mimalloc's operators end the program if memory is exhausted, so this needs a program in which that does not happen.
     let logs = record(&lab, "./tree 3000", &[("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2")]);
-    let told = explained(&lab, &logs[0]);
-    let own = told["sites"].as_array().unwrap().iter().filter(|site| site["module"] == "tree");
+    let listed = explained(&lab, &logs[0]);
+    let own = listed["sites"].as_array().unwrap().iter().filter(|site| site["module"] == "tree");
     let blocks: u64 = own.map(|site| number(site, "/a/peak_blocks")).sum();
-    assert_eq!(blocks, 9000, "{told:#}");
-    assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{told:#}");
+    assert_eq!(blocks, 9000, "{listed:#}");
+    assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{listed:#}");
 }
 
 #[test]
@@ -552,11 +520,11 @@ fn blocks_of_libraries_that_are_loaded_and_unloaded_belong_to_each_library() {
            if (!ask(\"./libone.so\", \"ask_one\") || !ask(\"./libtwo.so\", \"ask_two\")) return 1;\n  }\n  return 0;\n}\n",
     );
     lab.gcc("-g -O0 opens.c -o opens");
-    let told = told(&lab, "./opens");
+    let listed = listed(&lab, "./opens");
     for (function, bytes) in [("ask_one", 10_000), ("ask_two", 20_000)] {
-        let site = told["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
-        let site = site.unwrap_or_else(|| panic!("no {function}: {told:#}"));
-        assert_eq!((number(site, "/a/blocks"), number(site, "/a/bytes")), (10, bytes), "{told:#}");
+        let site = listed["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
+        let site = site.unwrap_or_else(|| panic!("no {function}: {listed:#}"));
+        assert_eq!((number(site, "/a/blocks"), number(site, "/a/bytes")), (10, bytes), "{listed:#}");
     }
 }
 
@@ -576,15 +544,18 @@ fn logs_of_a_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
     let explain = |logs: &[PathBuf]| {
         let mut words = vec!["explain", "--json"];
         words.extend(logs.iter().map(|log| log.to_str().unwrap()));
-        let said = lab.widthwise(&words);
-        assert_eq!(said.status, Some(0), "{said:?}");
-        said.json()
+        let output = lab.widthwise(&words);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        output.json()
     };
     let tree = record(&lab, "./again once", &[]);
     assert_eq!(tree.len(), 2);
-    let told = explain(&tree);
-    assert_eq!((number(&told, "/a/blocks"), number(&told, "/a/processes"), &told["b"]), (4, 2, &Value::Null));
-    assert_eq!(told["a"]["remarks"], Value::Array(Vec::new()), "{told:#}");
+    let listed = explain(&tree);
+    assert_eq!(
+        (number(&listed, "/a/blocks"), number(&listed, "/a/processes"), &listed["b"]),
+        (4, 2, &Value::Null)
+    );
+    assert_eq!(listed["a"]["remarks"], Value::Array(Vec::new()), "{listed:#}");
     // A second run.
     let kept: Vec<PathBuf> = tree
         .iter()
@@ -596,8 +567,8 @@ fn logs_of_a_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
         })
         .collect();
     let other = record(&lab, "./again", &[]);
-    let told = explain(&[&kept[..], &other[..]].concat());
-    assert_eq!((number(&told, "/a/blocks"), number(&told, "/b/blocks")), (4, 2), "{told:#}");
+    let listed = explain(&[&kept[..], &other[..]].concat());
+    assert_eq!((number(&listed, "/a/blocks"), number(&listed, "/b/blocks")), (4, 2), "{listed:#}");
     let third: Vec<PathBuf> = [&kept[..], &other[..]].concat();
     std::fs::rename(&other[0], lab.path("other")).unwrap();
     let more = record(&lab, "./again", &[]);

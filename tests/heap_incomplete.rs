@@ -1,15 +1,11 @@
 //! `explain` with incomplete recordings, and with requests that cannot be met.
 
-#[path = "../crates/anatomy/tests/log_writer/mod.rs"]
-mod log_writer;
-
-mod laboratory;
-
 use std::path::PathBuf;
 use std::process::Command;
 
-use laboratory::{unfolded, Laboratory};
-use log_writer::{block, Described, LogWriter};
+use crate::laboratory;
+use crate::laboratory::{unfolded, Laboratory};
+use crate::log_writer::{block, Described, LogWriter};
 use serde_json::{json, Value};
 
 /// A log of a program that allocates this number of blocks of 16 bytes.
@@ -29,9 +25,9 @@ fn folder(lab: &Laboratory, name: &str, logs: &[Vec<u8>]) {
 }
 
 fn text(lab: &Laboratory, words: &str) -> String {
-    let said = lab.widthwise(&format!("explain {words}"));
-    assert_eq!(said.status, Some(0), "{words}: {said:?}");
-    unfolded(&said.stdout)
+    let printed = lab.widthwise(&format!("explain {words}"));
+    assert_eq!(printed.status, Some(0), "{words}: {printed:?}");
+    unfolded(&printed.stdout)
 }
 
 fn json(lab: &Laboratory, words: &str) -> Value {
@@ -59,18 +55,19 @@ fn is_withheld(lab: &Laboratory, incomplete: &str, whole: &str, reason: &str) {
         );
         assert!(text.contains(&format!("the recording of {incomplete} is incomplete")), "{text}");
         assert!(text.contains(reason), "{reason}: {text}");
-        let told = json(lab, &sides);
-        let differences = told["differences"].as_array().unwrap();
-        assert!(!differences.is_empty(), "{told:#}");
+        let reported = json(lab, &sides);
+        let differences = reported["differences"].as_array().unwrap();
+        assert!(!differences.is_empty(), "{reported:#}");
         for one in differences {
             assert_eq!((&one["verdict"], &one["ratio"]), (&json!("withheld"), &Value::Null), "{one:#}");
             assert!(one["reason"].as_str().unwrap().contains(reason), "{one:#}");
         }
-        let (of_incomplete, of_whole) = if told["a"]["name"] == incomplete { ("a", "b") } else { ("b", "a") };
-        assert!(told[of_incomplete]["incomplete"][0].as_str().unwrap().contains(reason), "{told:#}");
-        assert_eq!(told[of_whole]["incomplete"], json!([]), "{told:#}");
-        let said = lab.widthwise(&format!("explain {sides} --html -"));
-        assert!(said.stdout.contains("sizes are lower bounds"), "{sides}: {}", &said.stdout[..2000]);
+        let (of_incomplete, of_whole) =
+            if reported["a"]["name"] == incomplete { ("a", "b") } else { ("b", "a") };
+        assert!(reported[of_incomplete]["incomplete"][0].as_str().unwrap().contains(reason), "{reported:#}");
+        assert_eq!(reported[of_whole]["incomplete"], json!([]), "{reported:#}");
+        let printed = lab.widthwise(&format!("explain {sides} --html=-"));
+        assert!(printed.stdout.contains("sizes are lower bounds"), "{sides}: {}", &printed.stdout[..2000]);
     }
     assert!(text(lab, incomplete).contains(&format!("{incomplete}'s peak heap is at least ")));
 }
@@ -118,7 +115,7 @@ fn record(lab: &Laboratory, folder: &str, words: &[&str]) {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).current_dir(lab.path("."));
     command.env("LD_PRELOAD", preload).env("WIDTHWISE_HEAP_LOG", lab.path(folder).join("log"));
-    assert_eq!(laboratory::said(&mut command).stderr, "", "{words:?}");
+    assert_eq!(laboratory::output_of(&mut command).stderr, "", "{words:?}");
 }
 
 #[test]
@@ -157,10 +154,10 @@ fn a_process_killed_by_a_signal_is_distinguished_from_exit_and_exec() {
         ] {
             let folder = format!("{abi}-{way}");
             record(&lab, &folder, &["./ends", way]);
-            let told = json(&lab, &folder);
-            let reasons = told["a"]["incomplete"].as_array().unwrap();
-            assert_eq!(reasons.len(), usize::from(is_killed), "{folder}: {told:#}");
-            assert!(told["a"]["peak_bytes"].as_u64().unwrap() >= 1000, "{folder}: {told:#}");
+            let reported = json(&lab, &folder);
+            let reasons = reported["a"]["incomplete"].as_array().unwrap();
+            assert_eq!(reasons.len(), usize::from(is_killed), "{folder}: {reported:#}");
+            assert!(reported["a"]["peak_bytes"].as_u64().unwrap() >= 1000, "{folder}: {reported:#}");
         }
     }
 }
@@ -171,11 +168,11 @@ fn a_campaign_with_a_damaged_log_withholds_heap_differences() {
     lab.program("unsteady.c");
     lab.gcc("-g -O1 -fno-builtin -pthread unsteady.c -o one");
     lab.gcc("-g -O1 -fno-builtin -pthread -DMORE=2 unsteady.c -o another-one");
-    let said = lab.compare(
+    let printed = lab.compare(
         "--binary one=./one --binary other=./another-one --run '{binary} fixed' --warmup 0 --metric cpu,max_rss \
          --rounds 1 --heap=2",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     assert!(text(&lab, "--heap").contains("larger than one's"));
     let folder = lab.campaign().join("heap");
     let mut logs: Vec<PathBuf> = Vec::new();
@@ -200,10 +197,10 @@ fn a_campaign_with_a_damaged_log_withholds_heap_differences() {
     let text = text(&lab, "--heap");
     assert!(!text.contains("larger than one's") && text.contains("Neither is called smaller"), "{text}");
     assert!(text.contains("at least 4.40 MB"), "{text}");
-    let told = json(&lab, "--heap");
-    assert_eq!(told["differences"][0]["verdict"], "withheld", "{told:#}");
-    let said = lab.widthwise("report --html page.html");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let reported = json(&lab, "--heap");
+    assert_eq!(reported["differences"][0]["verdict"], "withheld", "{reported:#}");
+    let printed = lab.widthwise("report --html=page.html");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let page = unfolded(&lab.read("page.html"));
     assert!(!page.contains("other beside one"), "a difference is drawn");
     assert!(page.contains("<th scope=\"row\">other</th><td>at least 4.40 MB"), "{page}");
@@ -232,13 +229,13 @@ fn a_file_that_is_not_a_recording_is_refused_with_its_name_and_kind() {
         for words in
             [name.to_owned(), format!("--heap {name}"), format!("--json {name}"), format!("whole.log {name}")]
         {
-            let said = lab.widthwise(&format!("explain {words}"));
-            assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""), "{words}: {said:?}");
+            let printed = lab.widthwise(&format!("explain {words}"));
+            assert_eq!((printed.status, printed.stdout.as_str()), (Some(2), ""), "{words}: {printed:?}");
             // A word after --json may be meant as its value: a second line shows how to write that.
             let lines = 1 + usize::from(words.starts_with("--json"));
-            assert_eq!(said.stderr.lines().count(), lines, "{words}: {said:?}");
+            assert_eq!(printed.stderr.lines().count(), lines, "{words}: {printed:?}");
             for part in [name, what, "ecord "] {
-                assert!(said.stderr.contains(part), "{words}: {part:?}: {said:?}");
+                assert!(printed.stderr.contains(part), "{words}: {part:?}: {printed:?}");
             }
         }
     }
@@ -261,16 +258,16 @@ fn an_unknown_name_is_refused_with_the_known_names() {
     }
     lab.program("unsteady.c");
     lab.gcc("-g -fno-builtin -pthread unsteady.c -o program");
-    let said = lab.compare(
+    let printed = lab.compare(
         "--binary one=./program --binary other=./program --run '{binary} fixed' --rounds 1 --metric cpu",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     for words in ["nosuch", "one nosuch", "a.log nosuch", "--heap nosuch other", "--json one nosuch"] {
-        let said = lab.widthwise(&format!("explain {words}"));
-        said.refuses(2, &["no file or variant \"nosuch\"", "one, other"]);
+        let printed = lab.widthwise(&format!("explain {words}"));
+        printed.refuses(2, &["no file or variant \"nosuch\"", "one, other"]);
     }
-    let said = lab.widthwise("explain one a.log");
-    said.refuses(2, &["\"a.log\" is a file, and another name is a variant"]);
+    let printed = lab.widthwise("explain one a.log");
+    printed.refuses(2, &["\"a.log\" is a file, and another name is a variant"]);
 }
 
 #[test]
@@ -292,15 +289,15 @@ fn flags_that_cannot_be_met_are_refused() {
     for (flags, words) in [
         ("--folded - --json", ["--folded -", "--json"]),
         ("--pprof - --folded -", ["--folded -", "--pprof -"]),
-        ("--html - --json", ["--html -", "--json"]),
+        ("--html=- --json", ["--html=-", "--json"]),
     ] {
-        let said = lab.widthwise(&format!("explain logs {flags}"));
-        assert_eq!(said.stdout, "", "{flags}");
-        said.refuses(2, &[words[0], words[1], "standard output"]);
+        let printed = lab.widthwise(&format!("explain logs {flags}"));
+        assert_eq!(printed.stdout, "", "{flags}");
+        printed.refuses(2, &[words[0], words[1], "standard output"]);
     }
     // A file and standard output do not conflict.
-    let said = lab.widthwise("explain logs --folded stacks --json");
-    assert_eq!(said.json()["a"]["peak_bytes"], 5000);
+    let printed = lab.widthwise("explain logs --folded stacks --json");
+    assert_eq!(printed.json()["a"]["peak_bytes"], 5000);
     assert!(lab.read("stacks").contains("xmalloc"));
 }
 
@@ -330,9 +327,9 @@ fn sentences_are_correct_for_one_block_for_small_sites_and_for_mapped_memory() {
     let mapped = text(&lab, "mapped");
     assert!(mapped.contains("mmap is no part of its heap: mapped maps up to 67.1 MB with mmap"), "{mapped}");
     // A campaign also has max RSS.
-    let said = lab
+    let printed = lab
         .compare("--binary mapped=./program --binary other=./program --run '{binary}' --rounds 1 --heap=2");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let both = text(&lab, "--heap mapped other");
     assert!(
         both.contains("of max RSS and a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),

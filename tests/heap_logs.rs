@@ -1,25 +1,20 @@
 //! `explain` with heap logs of several processes, logs without some events, and files that resemble logs.
 
-#[path = "../crates/anatomy/tests/log_writer/mod.rs"]
-mod log_writer;
-
-mod laboratory;
-
 use std::fs::File;
 use std::io::Write;
 
-use laboratory::{CommandOutput, Laboratory};
-use log_writer::{block, exec, free, number, Described, LogWriter};
+use crate::laboratory::{CommandOutput, Laboratory};
+use crate::log_writer::{block, exec, free, number, Described, LogWriter};
 use serde_json::{json, Value};
 
 fn explained(lab: &Laboratory, words: &[&str]) -> Value {
-    let said = lab.widthwise(&[&["explain", "--json"], words].concat());
-    assert_eq!(said.status, Some(0), "{said:?}");
-    said.json()
+    let printed = lab.widthwise(&[&["explain", "--json"], words].concat());
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    printed.json()
 }
 
-fn remarks(told: &Value) -> Vec<&str> {
-    told["a"]["remarks"].as_array().unwrap().iter().map(|remark| remark.as_str().unwrap()).collect()
+fn remarks(reported: &Value) -> Vec<&str> {
+    reported["a"]["remarks"].as_array().unwrap().iter().map(|remark| remark.as_str().unwrap()).collect()
 }
 
 fn put(lab: &Laboratory, name: &str, bytes: &[u8]) {
@@ -55,8 +50,8 @@ fn tree() -> LogWriter {
 fn a_log_of_a_process_tree_lists_every_process_and_what_is_missing() {
     let lab = Laboratory::new();
     put(&lab, "tree.log", &tree().file());
-    let told = explained(&lab, &["tree.log"]);
-    let side = &told["a"];
+    let reported = explained(&lab, &["tree.log"]);
+    let side = &reported["a"];
     assert_eq!(
         [
             &side["processes"],
@@ -80,7 +75,7 @@ fn a_log_of_a_process_tree_lists_every_process_and_what_is_missing() {
     ];
     assert_eq!(side["by_process"], json!(expected));
     assert_eq!(
-        remarks(&told),
+        remarks(&reported),
         [
             "process 100: 7 events were not recorded: the disk was full (3); the limit on file sizes (RLIMIT_FSIZE) was \
              reached (4). So its sums and its peak are lower bounds",
@@ -103,11 +98,11 @@ fn a_few_of_many_processes_and_programs_are_named_and_the_others_counted() {
         log.records(process, 0, 0, &[exec(1000 + process, 2, "/bin/true"), block(1, 0)].concat());
     }
     put(&lab, "many.log", &log.file());
-    let told = explained(&lab, &["many.log"]);
-    let remarks = remarks(&told);
+    let reported = explained(&lab, &["many.log"]);
+    let remarks = remarks(&reported);
     assert_eq!(remarks.len(), 11 + 6, "{remarks:?}");
     assert_eq!((remarks[10], remarks[16]), ("and likewise 20 more", "and likewise 25 more"));
-    assert_eq!(told["a"]["lost_events"], 60);
+    assert_eq!(reported["a"]["lost_events"], 60);
 }
 
 #[test]
@@ -117,9 +112,9 @@ fn one_log_is_shown_and_two_are_compared() {
     let mut other = LogWriter::of_one_process();
     other.records(0, 0, 0, &block(1, 0));
     put(&lab, "b.log", &other.file());
-    let told = explained(&lab, &["a.log", "b.log"]);
-    assert_eq!([&told["a"]["processes"], &told["b"]["processes"]], [3, 1]);
-    assert_eq!([&told["a"]["blocks"], &told["b"]["blocks"]], [5, 1]);
+    let reported = explained(&lab, &["a.log", "b.log"]);
+    assert_eq!([&reported["a"]["processes"], &reported["b"]["processes"]], [3, 1]);
+    assert_eq!([&reported["a"]["blocks"], &reported["b"]["blocks"]], [5, 1]);
 }
 
 #[test]
@@ -140,10 +135,10 @@ fn a_log_gives_the_same_result_in_a_file_of_a_terabyte_and_packed() {
 
 /// The output of `explain` for a file that it refuses.
 fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
-    let said = lab.widthwise(&["explain", name]);
-    assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""), "{said:?}");
-    assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
-    said
+    let printed = lab.widthwise(&["explain", name]);
+    assert_eq!((printed.status, printed.stdout.as_str()), (Some(2), ""), "{printed:?}");
+    assert_eq!(printed.stderr.lines().count(), 1, "{printed:?}");
+    printed
 }
 
 #[test]
@@ -155,10 +150,10 @@ fn a_packed_log_larger_than_its_stated_size_is_refused_in_one_line() {
         packed.write_all(&vec![0; 1 << 20]).unwrap();
     }
     packed.finish().unwrap();
-    let said = refused(&lab, "bomb.zst");
+    let printed = refused(&lab, "bomb.zst");
     assert!(
-        said.stderr.contains("bomb.zst: unpacks to more than the 69632 bytes that its header says"),
-        "{said:?}"
+        printed.stderr.contains("bomb.zst: unpacks to more than the 69632 bytes that its header says"),
+        "{printed:?}"
     );
     put(&lab, "half.zst", &zstd::encode_all(tree().file().as_slice(), 3).unwrap()[..100]);
     refused(&lab, "half.zst");
@@ -172,8 +167,8 @@ fn a_log_of_another_version_is_refused_in_one_line_packed_or_not() {
     put(&lab, "old.log", &bytes);
     put(&lab, "old.zst", &zstd::encode_all(bytes.as_slice(), 3).unwrap());
     for name in ["old.log", "old.zst"] {
-        let said = refused(&lab, name);
+        let printed = refused(&lab, name);
         let words = format!("{name} is a heap log of version 2, and this program reads version 3");
-        assert!(said.stderr.contains(&words), "{said:?}");
+        assert!(printed.stderr.contains(&words), "{printed:?}");
     }
 }

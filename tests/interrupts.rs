@@ -1,19 +1,14 @@
 //! After the last run a signal ends all further work at once: reading logs, judging, rendering. No file is
 //! left incomplete, and no run is lost.
 
-#[path = "../crates/anatomy/tests/log_writer/mod.rs"]
-mod log_writer;
-
-mod laboratory;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use laboratory::{signal, until, Laboratory};
-use log_writer::{block, free, LogWriter, CHUNK};
+use crate::laboratory::{signal, until, Laboratory};
+use crate::log_writer::{block, free, LogWriter, CHUNK};
 
 /// Chunks of a log that takes far longer to read than a test waits.
 const CHUNKS: u32 = 10_000;
@@ -47,8 +42,8 @@ fn packed_log(path: &Path) {
 fn campaign() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("nap.c");
-    let said = lab.compare("nap.c --abi x86-64,i386 --rounds 1 -- 1 1");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare("nap.c --abi x86-64,i386 --rounds 1 -- 1 1");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let slug: String = lab
         .archive()
         .query_row("SELECT slug FROM variant WHERE role = 'baseline'", [], |row| row.get(0))
@@ -108,9 +103,9 @@ fn sigterm_ends_explain_and_report_while_they_read_a_log() {
     let log = std::fs::read_dir(lab.campaign().join("heap")).unwrap().next().unwrap().unwrap().path();
     let log = log.join("log.wwheap.zst");
     for words in [
-        vec!["explain", log.to_str().unwrap(), "--html", "out.html"],
-        vec!["explain", "--heap", "x86-64", "--html", "out.html"],
-        vec!["report", "--html", "out.html"],
+        vec!["explain", log.to_str().unwrap(), "--html=out.html"],
+        vec!["explain", "--heap", "x86-64", "--html=out.html"],
+        vec!["report", "--html=out.html"],
     ] {
         let (status, rest) = terminated_while_reading(lab.command(&words));
         assert_eq!(status.signal(), Some(TERM), "{words:?}: {status:?}: {rest}");
@@ -126,10 +121,10 @@ fn sigterm_ends_compare_while_it_reads_a_log_for_the_page() {
     std::fs::write(&page, "the page of before").unwrap();
     let (status, rest) = terminated_while_reading(lab.command("compare --resume .widthwise/latest"));
     assert_eq!(status.code(), Some(130), "{status:?}: {rest}");
-    let told: Vec<&str> = rest.lines().filter(|line| line.contains("interrupted")).collect();
-    assert_eq!(told.len(), 1, "{rest}");
+    let reported: Vec<&str> = rest.lines().filter(|line| line.contains("interrupted")).collect();
+    assert_eq!(reported.len(), 1, "{rest}");
     let name = lab.campaign().file_name().unwrap().to_str().unwrap().to_owned();
-    assert!(told[0].contains("`widthwise report ") && told[0].contains(&name), "{rest}");
+    assert!(reported[0].contains("`widthwise report ") && reported[0].contains(&name), "{rest}");
     assert_eq!(std::fs::read_to_string(&page).unwrap(), "the page of before");
     assert_eq!(left_over(&lab.path(".")), Vec::<String>::new());
 }
@@ -138,10 +133,10 @@ fn sigterm_ends_compare_while_it_reads_a_log_for_the_page() {
 fn sigterm_ends_scale_while_it_summarises_a_long_campaign() {
     let lab = Laboratory::new();
     lab.program("nap.c");
-    let said = lab.widthwise(
+    let printed = lab.widthwise(
         "scale nap.c --abi x86-64 --run '{build}/nap 1 1' --mode jobs --processes 1 --rounds 2 --warmup 0",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let folder = lab.campaign();
     // Its runs, a hundred thousand times.
     let archive = rusqlite::Connection::open(folder.join("campaign.sqlite")).unwrap();

@@ -1,11 +1,9 @@
 //! The memory series of programs with known memory, from the command line.
 
-mod browser;
-mod laboratory;
-
-use browser::Browser;
-use laboratory::{
-    calls_none, count, open, repository, said, signal, unfolded, until, verdict, CommandOutput, Laboratory,
+use crate::browser::Browser;
+use crate::laboratory::{
+    count, is_judged, open, output_of, repository, signal, unfolded, until, verdict, CommandOutput,
+    Laboratory,
 };
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -173,13 +171,13 @@ fn known_steps_are_read_within_one_per_cent_in_every_abi_by_class_and_phase() {
     assert!(csv
         .lines()
         .any(|line| line.contains(",i386,") && line.contains(",mapped,") && line.contains(",mmapped,")));
-    let page = lab.widthwise("report --html page.html");
+    let page = lab.widthwise("report --html=page.html");
     assert_eq!(page.status, Some(0), "{page:?}");
     assert_eq!(lab.read("page.html").matches("class=\"plot stack\"").count(), 3);
     let browser = Browser::new();
     let (_, console) = browser.load(&lab.path("page.html"));
     assert_eq!(console, [""; 0]);
-    let (content, frame) = browser.widths(&lab.path("page.html"), 375);
+    let (content, frame) = browser.widths(&lab.path("page.html"), &[375])[0];
     assert!(content <= frame, "{content} in {frame}");
 }
 
@@ -229,8 +227,8 @@ fn peaks(lab: &Laboratory, source: &str, arguments: &str) -> Vec<(f64, f64)> {
 /// The memory that the program touches at one moment is between these `truths`; each process has some more of its own.
 fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64), processes: f64) {
     let own = (2.0 + 0.3 * processes) * MIB as f64;
-    let told = format!("{arguments}: {low} to {high} of {truths:?}");
-    assert!(low <= truths.1 + own && high >= truths.0, "{told}");
+    let reported = format!("{arguments}: {low} to {high} of {truths:?}");
+    assert!(low <= truths.1 + own && high >= truths.0, "{reported}");
 }
 
 /// At most 15 % apart (1 to 3 % here). The host may delay the sampler in one of the runs, no more.
@@ -251,10 +249,13 @@ fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
         let _ = std::fs::remove_file(&truths);
         let arguments = arguments.replace("{truths}", truths.to_str().unwrap());
         let found = peaks(&lab, "staggered.c", &arguments);
-        let told = lab.read("truths");
+        let reported = lab.read("truths");
         let parse = |text: &str| text.parse::<f64>().unwrap();
-        let truths: Vec<(f64, f64)> =
-            told.lines().filter_map(|line| line.split_once(' ')).map(|(a, b)| (parse(a), parse(b))).collect();
+        let truths: Vec<(f64, f64)> = reported
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(a, b)| (parse(a), parse(b)))
+            .collect();
         are_narrow(&arguments, &found);
         for (bounds, truth) in found.into_iter().zip(&truths[truths.len() - 6..]) {
             holds_the_truth(&arguments, bounds, *truth, count);
@@ -284,11 +285,11 @@ fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum() {
 fn metrics_not_read_at_the_peak_have_no_verdict_and_the_report_says_so() {
     let lab = Laboratory::new();
     lab.program("generations.c");
-    let said = lab.compare(
+    let output = lab.compare(
         "generations.c --abi x86-64,i386 --rounds 6 --warmup 0 --metric cpu --memory=6 -- orphans 6 40 5",
     );
-    assert_eq!(said.status, Some(0), "{said:?}");
-    let table = unfolded(&said.stdout);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let table = unfolded(&output.stdout);
     // A run without any reading has another message.
     let words =
         ["was larger for a moment than any reading of its memory", "is too short for a memory series"];
@@ -308,7 +309,7 @@ fn with_enough_rounds_memory_has_verdicts_with_intervals_and_a_floor() {
         "#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\nstruct node { struct node *next; void *data[3]; };\n\
          int main(void) {\n    struct node *list = 0;\n    for (int i = 0; i < 200000; i++) {\n        \
          struct node *node = malloc(sizeof *node);\n        node->next = list, list = node, node->data[0] = 0;\n    }\n    \
-         struct timespec time = {0, 300000000};\n    nanosleep(&time, 0);\n    return puts(\"x\") < 0;\n}\n",
+         struct timespec time = {0, 500000000};\n    nanosleep(&time, 0);\n    return puts(\"x\") < 0;\n}\n",
     );
     let report = lab.compare_json("list.c --abi x86-64,i386 --rounds 1 --warmup 0 --metric cpu --memory");
     let found = verdict(&report, "i386", "tree_allocated");
@@ -336,14 +337,14 @@ fn with_enough_rounds_memory_has_verdicts_with_intervals_and_a_floor() {
 #[test]
 fn a_program_that_ends_at_once_is_reported_as_too_short() {
     let lab = Laboratory::new();
-    let said = lab.compare("--binary a=/bin/true --rounds 6 --metric cpu --memory=2");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(unfolded(&said.stdout).contains("too short for a memory series"), "{said:?}");
+    let output = lab.compare("--binary a=/bin/true --rounds 6 --metric cpu --memory=2");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    assert!(unfolded(&output.stdout).contains("too short for a memory series"), "{output:?}");
     let report = lab.widthwise("report --json").json();
     let found = verdict(&report, "a control", "tree_heap");
     assert_eq!(found["verdict"], "no_data");
     assert!(found["reason"].as_str().unwrap().contains("too short"), "{found}");
-    assert!(calls_none(verdict(&report, "a control", "cpu")));
+    assert!(is_judged(verdict(&report, "a control", "cpu")));
 }
 
 #[test]
@@ -355,8 +356,8 @@ fn a_program_that_never_ends_in_the_series_is_killed_and_the_rest_is_reported() 
         "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
          if (getenv(\"WIDTHWISE_MARKS\")) for (;;) pause();\n    return puts(\"x\") < 0;\n}\n",
     );
-    let said = lab.compare("stubborn.c --abi x86-64,i386 --rounds 6 --metric cpu --memory=3 --timeout 1s");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = lab.compare("stubborn.c --abi x86-64,i386 --rounds 6 --metric cpu --memory=3 --timeout 1s");
+    assert_eq!(output.status, Some(0), "{output:?}");
     let report = lab.widthwise("report --json").json();
     let found = verdict(&report, "i386", "tree_peak");
     assert_eq!(found["verdict"], "no_data");
@@ -378,10 +379,10 @@ fn endless_marks_do_not_stop_the_program_and_programs_without_marks_are_unaffect
          for (int i = 0; i < 100000; i++) if (write(pipe, \"phase\\n\", 6) != 6) return 1;\n    }\n    \
          return puts(\"x\") < 0;\n}\n",
     );
-    let said =
+    let output =
         lab.compare("chatty.c --abi x86-64 --rounds 1 --warmup 0 --metric cpu --memory=1 --timeout 60s");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(unfolded(&said.stdout).contains("wrote more marks than are kept"), "{said:?}");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    assert!(unfolded(&output.stdout).contains("wrote more marks than are kept"), "{output:?}");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 4);
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM mark"), 20_000);
     assert!(!lab.campaign().join("scratch").exists());
@@ -406,8 +407,8 @@ fn continues_to_the_end(lab: &Laboratory) {
                    WHERE round.kind IN ('memory', 'interrupted') AND run.id NOT IN (SELECT run FROM memory_series)";
     assert_eq!(count(&archive, halves), 0);
     drop(archive);
-    let said = lab.widthwise("compare --resume .widthwise/latest");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = lab.widthwise("compare --resume .widthwise/latest");
+    assert_eq!(output.status, Some(0), "{output:?}");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'memory'"), 4);
     assert_eq!(lab.processes(), "");
 }
@@ -417,10 +418,10 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_completes_it() {
     let lab = lab();
     let child = reading(&lab);
     signal(&child, libc::SIGINT);
-    let said = CommandOutput::of(child.wait_with_output().unwrap());
-    assert_eq!(said.status, Some(130), "{said:?}");
-    assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
-    assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
+    let output = CommandOutput::of(child.wait_with_output().unwrap());
+    assert_eq!(output.status, Some(130), "{output:?}");
+    assert!(output.stderr.contains("reading memory over time in 4 more rounds"), "{output:?}");
+    assert!(output.stderr.contains("interrupted; `widthwise compare --resume"), "{output:?}");
     assert_eq!(lab.processes(), "");
     continues_to_the_end(&lab);
 }
@@ -445,13 +446,13 @@ fn a_program_with_the_header_also_runs_by_itself() {
     let run = |marks: Option<&str>| {
         let mut command = Command::new(lab.path("hold"));
         command.args(["1", "aphase", "+1"]).env_remove("WIDTHWISE_MARKS");
-        said(command.envs(marks.map(|path| ("WIDTHWISE_MARKS", path))))
+        output_of(command.envs(marks.map(|path| ("WIDTHWISE_MARKS", path))))
     };
     // No variable; no file; a pipe without a reader.
     assert_eq!(Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().code(), Some(0));
     for marks in [None, Some("/nowhere/at/all"), Some(lab.path("pipe").to_str().unwrap())] {
-        let said = run(marks);
-        assert_eq!((said.status, said.stdout.as_str()), (Some(0), "held\n"), "{said:?}");
+        let output = run(marks);
+        assert_eq!((output.status, output.stdout.as_str()), (Some(0), "held\n"), "{output:?}");
     }
 }
 

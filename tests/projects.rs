@@ -1,18 +1,17 @@
 //! Unchanged projects with their own build systems; cached builds; stored logs.
 
-mod laboratory;
-
 use std::path::PathBuf;
 
-use laboratory::outcomes::skipped;
-use laboratory::{unfolded, variant, Laboratory};
+use crate::laboratory;
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::{unfolded, variant, Laboratory};
 
 /// Builds a project for two ABIs, runs it, and checks the binaries.
 fn works_in_both(project: &str, build: &str, run: &str) {
     let lab = Laboratory::new();
     lab.project(project);
     let report = lab.compare_json(&format!(
-        "./{project} --build '{build}' --run '{run}' --abi x86-64,i386 --flags '-O2 -DCHOSEN' --rounds 6"
+        "./{project} --build '{build}' --run '{run}' --abi x86-64,i386 --flags '-O2 -DCHOSEN' --rounds 1"
     ));
     let name = run.rsplit('/').next().unwrap();
     let mut widths = Vec::new();
@@ -78,8 +77,8 @@ fn flags_and_width_reach_every_command_and_the_log_shows_it() {
     lab.project("make");
     let arguments =
         ["./make", "--build", "make", "--run", "{build}/program", "--abi", "i386", "--flags", "-O1 -g0"];
-    let said = lab.compare(&[&arguments[..], &["--rounds", "6"]].concat());
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let printed = lab.compare(&[&arguments[..], &["--rounds", "1"]].concat());
+    assert_eq!(printed.status, Some(0), "{printed:?}");
     let log = lab.build_log("i386/-O1 -g0");
     let commands: Vec<&str> = log.lines().filter(|line| line.contains("-m32")).collect();
     // Two files are compiled, and one program is linked.
@@ -92,9 +91,9 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_rebuilt() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
-        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64,i386", "--rounds", "6"];
-    let built = |said: &laboratory::CommandOutput| {
-        said.stderr.lines().filter(|line| line.contains("  built ")).count()
+        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64,i386", "--rounds", "1"];
+    let built = |printed: &laboratory::CommandOutput| {
+        printed.stderr.lines().filter(|line| line.contains("  built ")).count()
     };
 
     let first = lab.compare(&arguments);
@@ -126,23 +125,24 @@ fn an_interrupted_build_begins_again_from_the_source() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
-        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64", "--rounds", "6"];
+        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64", "--rounds", "1"];
     assert_eq!(lab.compare(&arguments).status, Some(0));
     let folder = trees(&lab)[0].parent().unwrap().to_owned();
     std::fs::remove_file(folder.join("done")).unwrap();
     std::fs::write(folder.join("tree/program"), "half a program").unwrap();
-    let said = lab.compare(&arguments);
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(said.stderr.contains("built x86-64"), "{said:?}");
+    let printed = lab.compare(&arguments);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    assert!(printed.stderr.contains("built x86-64"), "{printed:?}");
 }
 
 #[test]
 fn a_build_that_ignores_the_compiler_is_detected() {
     let lab = Laboratory::new();
     lab.project("make");
-    let said = lab.compare("./make --build 'make CC=gcc' --run {build}/program --abi x86-64,i386 --rounds 6");
-    assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(unfolded(&said.stdout).contains("is built for x86-64, not i386"), "{said:?}");
+    let printed =
+        lab.compare("./make --build 'make CC=gcc' --run {build}/program --abi x86-64,i386 --rounds 1");
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(unfolded(&printed.stdout).contains("is built for x86-64, not i386"), "{printed:?}");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_campaign_inside_the_source_is_not_copied_into_its_builds() {
         lab.project("make");
         let run = |rule: &str| {
             let mut command = lab.command(&format!("compare --archive {archive} {rule}"));
-            laboratory::said(command.current_dir(lab.path("make")))
+            laboratory::output_of(command.current_dir(lab.path("make")))
         };
         let begin = ". --build make --run {build}/program --abi x86-64 --cpus any --rounds 6";
         let first = run(begin);
@@ -199,8 +199,8 @@ fn a_failed_x32_build_that_starts_its_own_program_names_the_fix() {
     ] {
         let lab = with_helpers();
         let words = ["project", "--abi", "x86-64,x32", "--rounds", "1", "--warmup", "0", "--build", build, "--run", "{build}/prog"];
-        let said = lab.compare(&words);
-        let shown = unfolded(&said.stdout);
-        assert!(shown.contains(line) && shown.contains("`widthwise exec --register`, as root"), "{build}: {said:?}");
+        let printed = lab.compare(&words);
+        let shown = unfolded(&printed.stdout);
+        assert!(shown.contains(line) && shown.contains("`widthwise exec --register`, as root"), "{build}: {printed:?}");
     }
 }

@@ -1,8 +1,6 @@
 //! The toy reconstruction in `workloads/reco`: the same output for every mode and ABI, correct physics, and reported
 //! failures.
 
-mod laboratory;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use laboratory::{repository, said, signal, until, CommandOutput, Laboratory, Words};
+use crate::laboratory::{output_of, repository, signal, until, CommandOutput, Laboratory, Words};
 
 /// Each ABI, and its compiler options.
 const ABIS: [(&str, &str); 3] = [
@@ -28,14 +26,14 @@ fn built(abi: &str) -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("reco-{abi}"));
         std::fs::create_dir_all(&folder).unwrap();
         let makefile = repository().join("workloads/reco/Makefile");
-        let said = said(
+        let shown = output_of(
             Command::new("make")
                 .args(["-f", makefile.to_str().unwrap()])
                 .args([&format!("CXX={}", ABIS[which].1), "CXXFLAGS=-O2 -Wall -Wextra -Werror"])
                 .env_remove("MAKEFLAGS")
                 .current_dir(&folder),
         );
-        assert_eq!(said.status, Some(0), "{said:?}");
+        assert_eq!(shown.status, Some(0), "{shown:?}");
         folder.join("reco")
     })
 }
@@ -52,14 +50,14 @@ fn command(lab: &Laboratory, abi: &str, words: impl Words) -> Command {
 }
 
 fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> CommandOutput {
-    said(&mut command(lab, abi, words))
+    output_of(&mut command(lab, abi, words))
 }
 
 /// Its output, with small conditions unless the arguments set others.
 fn answer(lab: &Laboratory, abi: &str, words: &str) -> String {
-    let said = reco(lab, abi, &format!("--conditions 7M {words}"));
-    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{abi} {words}: {said:?}");
-    said.stdout
+    let shown = reco(lab, abi, &format!("--conditions 7M {words}"));
+    assert_eq!((shown.status, shown.stderr.as_str()), (Some(0), ""), "{abi} {words}: {shown:?}");
+    shown.stdout
 }
 
 /// The first number after each name in an output.
@@ -175,15 +173,15 @@ fn round_robin_gives_every_nth_event_and_chunks_are_contiguous() {
 #[test]
 fn the_physics_is_correct() {
     let lab = Laboratory::new();
-    let said = answer(&lab, "x86-64", "--events 100 --conditions 32M");
-    let found = numbers(&said);
-    assert!(found["efficiency"] > 97.0, "{said}");
-    assert!(found["fake rate"] < 1.0 && found["duplicate rate"] < 1.0, "{said}");
-    assert!(found["purity"] > 99.0, "{said}");
+    let shown = answer(&lab, "x86-64", "--events 100 --conditions 32M");
+    let found = numbers(&shown);
+    assert!(found["efficiency"] > 97.0, "{shown}");
+    assert!(found["fake rate"] < 1.0 && found["duplicate rate"] < 1.0, "{shown}");
+    assert!(found["purity"] > 99.0, "{shown}");
     // Some cannot be found: they leave through the ends of the layers, or were missed too often.
     let findable = found["findable particles"] / found["particles"];
-    assert!((0.9..0.995).contains(&findable), "{said}");
-    let pulls: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("pull of ")).collect();
+    assert!((0.9..0.995).contains(&findable), "{shown}");
+    let pulls: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("pull of ")).collect();
     assert_eq!(pulls.len(), 5);
     for pull in pulls {
         let words: Vec<&str> = pull.split_whitespace().collect();
@@ -220,8 +218,8 @@ fn conditions_are_used_and_have_the_requested_size() {
     let resident = |abi: &str, size: &str| -> f64 {
         let program = built(abi).to_str().unwrap();
         let words = [&["-v", program][..], &["--events", "1", "--conditions", size]].concat();
-        let said = said(Command::new("/usr/bin/time").args(words));
-        let line = said.stderr.lines().find(|line| line.contains("Maximum resident")).unwrap();
+        let shown = output_of(Command::new("/usr/bin/time").args(words));
+        let line = shown.stderr.lines().find(|line| line.contains("Maximum resident")).unwrap();
         line.split(' ').next_back().unwrap().parse().unwrap()
     };
     let [small, large] = ["10M", "110M"].map(|size| resident("x86-64", size));
@@ -232,7 +230,7 @@ fn conditions_are_used_and_have_the_requested_size() {
     assert!((0.5..0.75).contains(&share), "a pointer of four bytes saves nothing: {share}");
     let [coarse, fine] =
         ["7M", "32M"].map(|size| answer(&lab, "x86-64", &format!("--events 5 --conditions {size}")));
-    assert_ne!(coarse, fine, "nobody has looked at the calibration");
+    assert_ne!(coarse, fine, "the calibration was not used");
 }
 
 #[test]
@@ -277,8 +275,8 @@ fn a_log_ends_like_those_of_cms() {
         }
     }
     // Without a folder, they are printed.
-    let said = reco(&lab, "x86-64", "--events 3 --log-events");
-    assert_eq!(said.stderr.lines().filter(|line| line.starts_with("event ")).count(), 3, "{said:?}");
+    let shown = reco(&lab, "x86-64", "--events 3 --log-events");
+    assert_eq!(shown.stderr.lines().filter(|line| line.starts_with("event ")).count(), 3, "{shown:?}");
 }
 
 #[test]
@@ -290,8 +288,8 @@ fn marks_show_each_phase_once_and_in_order() {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let mut pipe = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let mut marks = |words: &str| {
-        let said = said(command(&lab, "x86-64", words).env("WIDTHWISE_MARKS", &path));
-        assert_eq!(said.status, Some(0), "{said:?}");
+        let shown = output_of(command(&lab, "x86-64", words).env("WIDTHWISE_MARKS", &path));
+        assert_eq!(shown.status, Some(0), "{shown:?}");
         // A writer of our own, so that the pipe has an end, and reading does not block if there is no data.
         std::io::Write::write_all(&mut pipe, b".").unwrap();
         let mut text = vec![0; 4096];
@@ -371,7 +369,7 @@ fn invalid_input_is_refused_in_one_line() {
         bad[position] ^= 1;
         std::fs::write(lab.path(name), bad).unwrap();
     }
-    for (words, told) in [
+    for (words, listed) in [
         ("--frobnicate", "unknown option '--frobnicate'"),
         ("loose", "unknown option 'loose'"),
         ("--events", "--events needs a value"),
@@ -409,11 +407,11 @@ fn invalid_input_is_refused_in_one_line() {
         ("--output text", "text"),
         ("--output absent/below --processes 2", "absent/below cannot be made"),
     ] {
-        reco(&lab, "x86-64", words).refuses(2, &[told]);
+        reco(&lab, "x86-64", words).refuses(2, &[listed]);
     }
     let full = std::fs::File::create("/dev/full").unwrap();
     let status = command(&lab, "x86-64", "--events 1").stdout(full).stderr(Stdio::null()).status().unwrap();
-    assert_eq!(status.code(), Some(1), "an answer that nobody has was no failure");
+    assert_eq!(status.code(), Some(1), "an unknown answer was no failure");
     for abi in ["x32", "i386"] {
         reco(&lab, abi, "--conditions 10G")
             .refuses(2, &["--conditions is more than this ABI has addresses for"]);
@@ -428,8 +426,8 @@ fn the_commands_of_the_page_work() {
     let page = std::fs::read_to_string(repository().join("docs/reco.md")).unwrap();
     let mut count = 0;
     for line in page.lines().filter(|line| line.starts_with("./reco ")) {
-        let said = said(Command::new("sh").args(["-ec", line]).current_dir(lab.path("")));
-        assert_eq!(said.status, Some(0), "{line}: {said:?}");
+        let shown = output_of(Command::new("sh").args(["-ec", line]).current_dir(lab.path("")));
+        assert_eq!(shown.status, Some(0), "{line}: {shown:?}");
         count += 1;
     }
     assert!(count >= 3, "only {count} commands");

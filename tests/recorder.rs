@@ -1,10 +1,8 @@
 //! The heap recorder does not change the program that it records: its stacks, forks, limits, descriptors and signals
 //! are unaffected, and no allocation is lost because of them.
 
-mod laboratory;
-
-use laboratory::recording::{Ended, Facts, Run, ABIS};
-use laboratory::{is_root, names, Laboratory};
+use crate::laboratory::recording::{Ended, Facts, Run, ABIS};
+use crate::laboratory::{is_root, names, Laboratory};
 
 /// The stack that a hook may use of its caller's.
 const MOST_STACK: i64 = 2048;
@@ -313,15 +311,15 @@ fn a_campaign_records_every_block_of_programs_that_limit_themselves() {
     lab.program("limits.c");
     for what in ["file-size 65536", "exec file-size 65536", "descriptors", "setuid", "daemon"] {
         let report = lab.compare_json(&format!(
-            "limits.c --flags '-g -O1 -fno-builtin -pthread' --heap --rounds 1 --warmup 0 -- {what}"
+            "limits.c --flags '-g -O1 -fno-builtin -pthread' --heap=1 --rounds 1 --warmup 0 -- {what}"
         ));
         let variants: Vec<&str> = names(&report).into_iter().filter(|name| name.contains('/')).collect();
         for (abi, _) in ABIS {
             let variant = variants.iter().find(|name| name.starts_with(&format!("{abi}/")));
             let variant = variant.unwrap_or_else(|| panic!("no {abi}: {variants:?}"));
-            let said = lab.widthwise(&["explain", "--heap", variant, "--json"]);
-            assert_eq!(said.status, Some(0), "{abi}, {what}: {said:?}");
-            let facts = Facts { what: format!("{abi}, {what}"), documents: vec![said.json()] }.whole();
+            let output = lab.widthwise(&["explain", "--heap", variant, "--json"]);
+            assert_eq!(output.status, Some(0), "{abi}, {what}: {output:?}");
+            let facts = Facts { what: format!("{abi}, {what}"), documents: vec![output.json()] }.whole();
             assert_eq!(facts.blocks_of("ask"), (46_000, 2000), "{abi}, {what}");
         }
     }
@@ -405,9 +403,9 @@ fn functions_of_eleven_hundred_loaded_modules_have_their_names() {
         ended.explained(&lab).whole();
         let mut bytes = 0;
         for log in &ended.logs {
-            let said = lab.widthwise(&["explain", "--folded", "-", log.to_str().unwrap()]);
-            assert_eq!(said.status, Some(0), "{abi}: {said:?}");
-            let asked = said.stdout.lines().filter_map(|line| line.rsplit_once(";ask "));
+            let output = lab.widthwise(&["explain", "--folded", "-", log.to_str().unwrap()]);
+            assert_eq!(output.status, Some(0), "{abi}: {output:?}");
+            let asked = output.stdout.lines().filter_map(|line| line.rsplit_once(";ask "));
             bytes += asked.map(|(_, bytes)| bytes.parse::<u64>().unwrap()).sum::<u64>();
         }
         assert_eq!(bytes, 11_000, "{abi}");

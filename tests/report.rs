@@ -1,22 +1,25 @@
 //! `report`: every format from the archive, hostile names, and the page in a real browser.
 
-mod browser;
-mod laboratory;
-
 use std::collections::BTreeSet;
 
-use browser::Browser;
-use laboratory::{count, Laboratory};
+use crate::browser::Browser;
+use crate::laboratory;
+use crate::laboratory::fixture::Fixture;
+use crate::laboratory::{count, Laboratory};
 use serde_json::Value;
 
-/// A campaign whose variants differ; one of them cannot be measured.
+/// A campaign whose variants differ; one of them cannot be measured. Each test has a copy of it.
 fn measured() -> Laboratory {
+    static MEASURED: Fixture = Fixture::new();
     let lab = Laboratory::new();
-    lab.program("work.c");
-    let arguments = "work.c --abi x86-64,i386,x32 --allocator glibc,jemalloc \
-                     --exclude abi=i386,allocator=jemalloc --rounds 8 -- 3";
-    let said = lab.compare(arguments);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let made = MEASURED.folder(&lab, |lab| {
+        lab.program("work.c");
+        let arguments = "work.c --abi x86-64,i386,x32 --allocator glibc,jemalloc \
+                         --exclude abi=i386,allocator=jemalloc --rounds 8 -- 3";
+        let shown = lab.compare(arguments);
+        assert_eq!(shown.status, Some(0), "{shown:?}");
+    });
+    lab.copy(&made.join(".widthwise"), ".widthwise");
     lab
 }
 
@@ -28,17 +31,17 @@ fn json(lab: &Laboratory) -> Value {
 fn all_formats_are_rendered_at_once_from_the_archive() {
     let lab = measured();
     let made = std::fs::read(lab.campaign().join("report.html")).unwrap();
-    let said =
-        lab.widthwise("report .widthwise/latest --html out.html --csv=out.csv --markdown=out.md --json");
-    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    assert_eq!(said.json()["schema"], 2);
+    let shown =
+        lab.widthwise("report .widthwise/latest --html=out.html --csv=out.csv --markdown=out.md --json");
+    assert_eq!((shown.status, shown.stderr.as_str()), (Some(0), ""), "{shown:?}");
+    assert_eq!(shown.json()["schema"], 3);
     for name in ["out.html", "out.csv", "out.md"] {
         assert!(!lab.read(name).is_empty(), "{name}");
         assert!(!lab.path(&format!("{name}.partial")).exists());
     }
     // The same samples and the same seed always give the same page.
     assert_eq!(String::from_utf8(made).unwrap(), lab.read("out.html"));
-    assert_eq!(lab.widthwise("report --html -").stdout, lab.read("out.html"));
+    assert_eq!(lab.widthwise("report --html=-").stdout, lab.read("out.html"));
     assert_eq!(lab.widthwise("report --markdown").stdout, lab.read("out.md"));
     assert_eq!(lab.widthwise("report --csv").stdout, lab.read("out.csv"));
 }
@@ -58,7 +61,7 @@ fn a_report_does_not_change_the_archive() {
 #[test]
 fn the_json_matches_its_schema_and_has_every_sample() {
     let lab = measured();
-    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-2.json")).unwrap();
+    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-3.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let report = json(&lab);
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -83,12 +86,12 @@ fn the_json_matches_its_schema_and_has_every_sample() {
 #[test]
 fn the_csv_has_a_row_for_every_sample() {
     let lab = measured();
-    let said = lab.widthwise("report --csv");
-    let mut reader = csv::Reader::from_reader(said.stdout.as_bytes());
+    let shown = lab.widthwise("report --csv");
+    let mut reader = csv::Reader::from_reader(shown.stdout.as_bytes());
     let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let place =
         |name: &str| head.iter().position(|column| column == name).unwrap_or_else(|| panic!("{head:?}"));
-    let (variant, metric, value, standing) =
+    let (variant, metric, value, status) =
         (place("variant"), place("metric"), place("value"), place("status"));
     let mut with_value = 0;
     let mut variants = BTreeSet::new();
@@ -96,7 +99,7 @@ fn the_csv_has_a_row_for_every_sample() {
         let row = row.unwrap();
         variants.insert(row[variant].to_owned());
         if row[metric].is_empty() {
-            assert_eq!((&row[value], &row[standing]), ("", "unsupported"), "{row:?}");
+            assert_eq!((&row[value], &row[status]), ("", "unsupported"), "{row:?}");
         } else {
             assert!(row[value].parse::<f64>().is_ok(), "{row:?}");
             with_value += 1;
@@ -124,19 +127,18 @@ fn the_markdown_has_a_row_for_every_variant() {
 #[test]
 fn a_format_that_cannot_be_written_leaves_no_incomplete_file() {
     let lab = measured();
-    lab.widthwise("report --html nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
+    lab.widthwise("report --html=nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
 }
 
 #[test]
 fn a_folder_in_place_of_a_file_is_refused_with_the_right_command() {
     let lab = measured();
     for format in ["html", "markdown", "json", "csv"] {
-        let equals = if format == "html" { ' ' } else { '=' };
-        lab.widthwise(&format!("report --{format}{equals}.widthwise/latest")).refuses(
+        lab.widthwise(&format!("report --{format}=.widthwise/latest")).refuses(
             2,
             &[
                 &format!("error: --{format}: .widthwise/latest is a folder"),
-                &format!("widthwise report .widthwise/latest --{format}{equals}out."),
+                &format!("widthwise report .widthwise/latest --{format}=out."),
             ],
         );
         assert!(!lab.path(".widthwise/latest.partial").exists());
@@ -157,9 +159,9 @@ fn hostile_names_stay_text() {
              [env.{script:?}]\nA = {image:?}\n[output]\nallow_different = true\n[measure]\nrounds = 6\n"
         ),
     );
-    let said = lab.compare("widthwise.toml");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(!said.stdout.contains('\u{1b}') && !said.stdout.contains('\u{7}'), "{said:?}");
+    let shown = lab.compare("widthwise.toml");
+    assert_eq!(shown.status, Some(0), "{shown:?}");
+    assert!(!shown.stdout.contains('\u{1b}') && !shown.stdout.contains('\u{7}'), "{shown:?}");
     let page = lab.campaign().join("report.html");
     let text = std::fs::read_to_string(&page).unwrap();
     for tag in ["<script", "<img", "</style></title>"] {
@@ -184,16 +186,15 @@ fn the_page_loads_without_an_error_and_is_not_blank() {
     let (loaded, console) = browser.load(&page);
     assert_eq!(console, [""; 0]);
     assert!(loaded.contains("x32/jemalloc") && loaded.contains("<svg"));
-    for (width, height) in [(1280, 900), (375, 800)] {
-        for dark in [false, true] {
-            let picture = browser.picture(&page, width, height, dark);
-            assert_eq!((picture.width, picture.height), (width, height));
-            let (ground, drawn) = picture.drawn();
-            assert!(drawn > 0.03, "{width} wide: only {drawn} of it is drawn on");
-            assert!(picture.colours() > 20, "{width} wide: {} colours", picture.colours());
-            let light = ground.iter().map(|part| u32::from(*part)).sum::<u32>() / 3;
-            assert_eq!(light < 128, dark, "{width} wide: the ground is {ground:?}");
-        }
+    for (width, height, dark) in [(1280, 900, false), (1280, 900, true), (375, 800, false), (375, 800, true)]
+    {
+        let picture = browser.picture(&page, width, height, dark);
+        assert_eq!((picture.width, picture.height), (width, height));
+        let (ground, drawn) = picture.drawn();
+        assert!(drawn > 0.03, "{width} wide: only {drawn} of it is drawn on");
+        assert!(picture.colours() > 20, "{width} wide: {} colours", picture.colours());
+        let light = ground.iter().map(|part| u32::from(*part)).sum::<u32>() / 3;
+        assert_eq!(light < 128, dark, "{width} wide: the ground is {ground:?}");
     }
 }
 
@@ -201,8 +202,7 @@ fn the_page_loads_without_an_error_and_is_not_blank() {
 fn the_page_needs_no_horizontal_scrolling_on_a_phone_or_a_laptop() {
     let lab = measured();
     let page = lab.campaign().join("report.html");
-    for width in [375, 768, 1280] {
-        let (content, frame) = Browser::new().widths(&page, width);
+    for (content, frame) in Browser::new().widths(&page, &[375, 768, 1280]) {
         assert!(content <= frame, "{content} px of content in {frame} px");
     }
 }
@@ -223,7 +223,7 @@ fn a_bad_page_is_detected() {
     let (_, console) = browser.load(&lab.path("bad.html"));
     assert_eq!(console.len(), 1, "{console:?}");
     assert!(console[0].contains("boo"));
-    let (content, frame) = browser.widths(&lab.path("bad.html"), 375);
+    let (content, frame) = browser.widths(&lab.path("bad.html"), &[375])[0];
     assert!(content >= 900 && frame <= 375, "{content} {frame}");
     lab.write("blank.html", "<!doctype html><title>blank</title>");
     let picture = browser.picture(&lab.path("blank.html"), 375, 800, false);

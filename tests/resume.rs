@@ -1,13 +1,12 @@
 //! Campaigns that are killed, interrupted or resumed: nothing is lost, nothing counts twice, and a resumed
 //! campaign is the same campaign.
 
-mod laboratory;
-
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use laboratory::{count, signal, until, CommandOutput, Laboratory};
+use crate::laboratory;
+use crate::laboratory::{count, signal, until, CommandOutput, Laboratory};
 use rusqlite::Connection;
 
 /// Starts a campaign, and waits until it has runs.
@@ -79,8 +78,8 @@ fn a_campaign_killed_and_resumed_five_times_loses_and_repeats_no_run() {
             .spawn()
             .unwrap();
     }
-    let said = ended(child);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = ended(child);
+    assert_eq!(output.status, Some(0), "{output:?}");
     let archive = lab.archive();
     for (place, began) in &known {
         assert_eq!(runs(&archive).get(place), Some(began), "a run was lost");
@@ -104,10 +103,10 @@ fn an_interrupt_ends_the_campaign_after_the_run_with_a_report() {
     let child = napping(&lab, "20");
     until("some rounds", || timed(&lab.archive()) >= 3);
     signal(&child, libc::SIGINT);
-    let said = ended(child);
-    assert_eq!(said.status, Some(130), "{said:?}");
-    assert!(said.stderr.contains("interrupted; `widthwise compare --resume .widthwise/2"), "{said:?}");
-    assert!(said.stdout.contains("report.html"), "{said:?}");
+    let output = ended(child);
+    assert_eq!(output.status, Some(130), "{output:?}");
+    assert!(output.stderr.contains("interrupted; `widthwise compare --resume .widthwise/2"), "{output:?}");
+    assert!(output.stdout.contains("report.html"), "{output:?}");
     assert!(lab.campaign().join("report.html").exists());
     let archive = lab.archive();
     let (done, runs) = (timed(&archive), runs(&archive).len());
@@ -122,8 +121,8 @@ fn an_interrupt_ends_the_campaign_after_the_run_with_a_report() {
 
     // It can be resumed, with another stopping rule than before.
     let more = (done + 2).to_string();
-    let said = resumed(&lab, &["--rounds", &more]);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = resumed(&lab, &["--rounds", &more]);
+    assert_eq!(output.status, Some(0), "{output:?}");
     let archive = lab.archive();
     assert_eq!(timed(&archive), done + 2);
     assert!(self::runs(&archive).len() > runs);
@@ -143,9 +142,9 @@ fn two_interrupts_end_the_run_too() {
     signal(&child, libc::SIGINT);
     std::thread::sleep(Duration::from_millis(300));
     signal(&child, libc::SIGINT);
-    let said = ended(child);
-    assert_eq!(said.status, Some(130), "{said:?}");
-    assert!(said.stderr.contains("interrupted"), "{said:?}");
+    let output = ended(child);
+    assert_eq!(output.status, Some(130), "{output:?}");
+    assert!(output.stderr.contains("interrupted"), "{output:?}");
     assert_eq!(lab.processes(), "");
     assert_eq!(
         count(&lab.archive(), "SELECT count(*) FROM run"),
@@ -171,12 +170,12 @@ fn a_change_since_the_beginning_is_named_and_the_campaign_is_not_resumed() {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     let arguments =
         ["tells.c", "--abi", "x86-64", "--stdin", "text", "--input", "text", "--rounds", "6", "--", "input"];
-    let first = laboratory::said(lab.comparing(&arguments).env("PATH", &path));
+    let first = laboratory::output_of(lab.comparing(&arguments).env("PATH", &path));
     assert_eq!(first.status, Some(0), "{first:?}");
     assert_eq!(lab.answer("x86-64"), "one\n");
 
     let resume = ["compare", "--resume", ".widthwise/latest", "--rounds", "8"];
-    let again = || laboratory::said(lab.command(&resume).env("PATH", &path));
+    let again = || laboratory::output_of(lab.command(&resume).env("PATH", &path));
     let before = runs(&lab.archive());
     let refuses = |words: &[&str]| {
         again().refuses(2, &[&["cannot be resumed, since not everything is as it was"], words].concat());
@@ -197,8 +196,8 @@ fn a_change_since_the_beginning_is_named_and_the_campaign_is_not_resumed() {
     banner("1");
 
     // With the original state it is resumed.
-    let said = again();
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = again();
+    assert_eq!(output.status, Some(0), "{output:?}");
     assert_eq!(timed(&lab.archive()), 8);
 }
 
@@ -210,7 +209,7 @@ fn only_the_stopping_rule_may_change_on_resume() {
     for other in
         [&["--abi", "i386"][..], &["--metric", "cpu"], &["--warmup", "3"], &["tells.c"], &["--cpus", "any"]]
     {
-        resumed(&lab, other).refuses(2, &["only --rounds, --precision and --max-time may be given anew"]);
+        resumed(&lab, other).refuses(2, &["only --rounds, --precision and --max-time may be given with it"]);
     }
     assert_eq!(timed(&lab.archive()), 6);
     assert_eq!(resumed(&lab, &["--rounds", "9"]).status, Some(0));
@@ -237,8 +236,8 @@ fn a_complete_campaign_is_not_continued() {
     lab.program("tells.c");
     assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
     let before = runs(&lab.archive());
-    let said = resumed(&lab, &[]);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = resumed(&lab, &[]);
+    assert_eq!(output.status, Some(0), "{output:?}");
     assert_eq!(runs(&lab.archive()), before);
-    assert!(said.stdout.contains("6 rounds"), "{said:?}");
+    assert!(output.stdout.contains("6 rounds"), "{output:?}");
 }

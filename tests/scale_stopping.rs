@@ -1,34 +1,32 @@
 //! When `scale` stops: the rule of docs/verdicts.md, over all sessions of a campaign.
 
-mod laboratory;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laboratory::outcomes::skipped;
-use laboratory::{CommandOutput, Laboratory};
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::{CommandOutput, Laboratory};
 use rusqlite::Connection;
 
 /// Begins a campaign of a program that sleeps for 5 ms.
 fn begin(options: &str) -> (Laboratory, CommandOutput) {
     let lab = Laboratory::new();
     lab.program("nap.c");
-    let said = lab
+    let output = lab
         .widthwise(&format!("scale nap.c --abi x86-64 --processes 1 --warmup 0 --memory=0 {options} -- 1 5"));
-    (lab, said)
+    (lab, output)
 }
 
 fn timed_rounds(lab: &Laboratory) -> usize {
     let report = lab.widthwise("report --json").json();
-    let timed = report["attempts"].as_array().unwrap().iter().filter(|attempt| attempt["purpose"] == "timed");
-    timed.map(|attempt| attempt["round"].as_u64().unwrap()).collect::<BTreeSet<_>>().len()
+    let timed = report["runs"].as_array().unwrap().iter().filter(|run| run["purpose"] == "timed");
+    timed.map(|run| run["round"].as_u64().unwrap()).collect::<BTreeSet<_>>().len()
 }
 
 /// Resumes it, to an end without an error.
 #[track_caller]
 fn resume(lab: &Laboratory, options: &str) {
-    let said = lab.widthwise(&format!("scale --resume .widthwise/latest {options}"));
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = lab.widthwise(&format!("scale --resume .widthwise/latest {options}"));
+    assert_eq!(output.status, Some(0), "{output:?}");
 }
 
 fn database(lab: &Laboratory) -> PathBuf {
@@ -36,14 +34,16 @@ fn database(lab: &Laboratory) -> PathBuf {
 }
 
 #[test]
-fn the_precision_must_be_met_at_two_looks_the_first_at_ten_rounds() {
-    let (lab, said) = begin("--precision 90% --rounds 30");
-    assert_eq!(said.status, Some(0), "{said:?}");
-    if said.stdout.contains("withheld") {
+fn the_precision_must_be_met_at_two_looks_the_first_of_them_at_ten_rounds_or_later() {
+    let (lab, output) = begin("--precision 90% --rounds 30");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    if output.stdout.contains("withheld") {
         return skipped("other programs had the CPUs, so that no throughput is known");
     }
-    assert!(said.stderr.contains("every throughput is known to ± 90.0 %"), "{said:?}");
-    assert_eq!(timed_rounds(&lab), 13);
+    assert!(output.stderr.contains("every throughput is known to ± 90.0 %"), "{output:?}");
+    // Looks are made after 10, 13, 17, 22 and 28 rounds; a host that stalls during the first ten makes the first one fail.
+    let rounds = timed_rounds(&lab);
+    assert!([13, 17, 22, 28].contains(&rounds), "{rounds}");
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn a_rule_given_on_resume_holds_for_later_sessions() {
 
 #[test]
 fn max_time_counts_all_sessions() {
-    let (lab, said) = begin("--max-time 200ms");
-    assert!(said.stderr.contains("the time limit was reached"), "{said:?}");
+    let (lab, output) = begin("--max-time 200ms");
+    assert!(output.stderr.contains("the time limit was reached"), "{output:?}");
     let first = timed_rounds(&lab);
-    assert!(first > 1, "{said:?}");
+    assert!(first > 1, "{output:?}");
     resume(&lab, "");
     assert_eq!(timed_rounds(&lab), first);
     resume(&lab, "--max-time 1h --rounds 60");
@@ -72,8 +72,8 @@ fn max_time_counts_all_sessions() {
 fn a_campaign_that_fails_in_every_cell_ends() {
     let lab = Laboratory::new();
     lab.write("fails.c", "int main(void) { return 3; }\n");
-    let said = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --precision 1%");
-    assert_eq!(said.status, Some(1), "{said:?}");
+    let output = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --precision 1%");
+    assert_eq!(output.status, Some(1), "{output:?}");
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn every_option_of_scale_is_refused_on_resume() {
         "--event-marks",
         "--memory-limit 1G",
     ] {
-        let said = lab.widthwise(&format!("scale --resume .widthwise/latest {option}"));
-        said.refuses(2, &["only --rounds, --precision and --max-time may be given anew"]);
+        let output = lab.widthwise(&format!("scale --resume .widthwise/latest {option}"));
+        output.refuses(2, &["only --rounds, --precision and --max-time may be given with it"]);
     }
 }
 

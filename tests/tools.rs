@@ -1,13 +1,12 @@
 //! Tools on x32 programs: valgrind, gdb and perf work through the runtime.
 
-mod laboratory;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use laboratory::{said, CommandOutput, Laboratory};
+use crate::laboratory;
+use crate::laboratory::{output_of, CommandOutput, Laboratory};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu -g -O1";
 
@@ -70,7 +69,7 @@ fn build(lab: &Laboratory, name: &str, source: &str, options: &str) {
     let (file, driver) = if source.contains("<iostream>") { ("x.cc", "g++") } else { ("x.c", "gcc") };
     lab.write(file, source);
     let words = format!("{X32} {options} {file} -o {name} -pthread");
-    let built = said(Command::new(driver).args(words.split_whitespace()).current_dir(lab.path("")));
+    let built = output_of(Command::new(driver).args(words.split_whitespace()).current_dir(lab.path("")));
     assert_eq!(built.status, Some(0), "{built:?}");
 }
 
@@ -91,11 +90,12 @@ fn programs_behave_the_same_under_valgrind() {
             for tool in
                 ["cachegrind --cachegrind-out-file=out", "callgrind --callgrind-out-file=out", "memcheck"]
             {
-                let said = said(&mut valgrind(&lab, &format!("-q --tool={tool}"), &[&format!("./{name}")]));
+                let printed =
+                    output_of(&mut valgrind(&lab, &format!("-q --tool={tool}"), &[&format!("./{name}")]));
                 assert_eq!(
-                    (said.stdout.as_str(), said.status),
+                    (printed.stdout.as_str(), printed.status),
                     (answer, Some(3)),
-                    "{name} {options} {tool}: {said:?}"
+                    "{name} {options} {tool}: {printed:?}"
                 );
             }
         }
@@ -111,9 +111,14 @@ fn callgrind_counts_a_loop_exactly() {
         let counted = |steps: &str| -> u64 {
             let mut command = Command::new("setarch");
             command.args(["-R", "valgrind", "-q", "--tool=callgrind", "--callgrind-out-file=out"]);
-            let said =
-                said(command.arg(runtime(&lab)).arg("./steps").env("STEPS", steps).current_dir(lab.path("")));
-            assert_eq!((said.stdout.as_str(), said.status), ("done\n", Some(0)), "{options}: {said:?}");
+            let printed = output_of(
+                command.arg(runtime(&lab)).arg("./steps").env("STEPS", steps).current_dir(lab.path("")),
+            );
+            assert_eq!(
+                (printed.stdout.as_str(), printed.status),
+                ("done\n", Some(0)),
+                "{options}: {printed:?}"
+            );
             let out = lab.read("out");
             let sum = out.lines().find_map(|line| line.strip_prefix("summary: ")).unwrap();
             sum.trim().parse().unwrap()
@@ -148,23 +153,23 @@ int main(int count, char **words) {
     // With some of these lengths, such as 64, the loader's strlen reads uninitialised bytes.
     for length in [1, 32, 64, 128] {
         let path = format!("/{}", "x".repeat(length));
-        let right = said(valgrind(&lab, &options, &["./wrong"]).env("LD_LIBRARY_PATH", path));
+        let right = output_of(valgrind(&lab, &options, &["./wrong"]).env("LD_LIBRARY_PATH", path));
         assert_eq!(right.status, Some(0), "{length}: {right:?}");
     }
     for (word, error, place) in [
         ("r", "Invalid read of size 4", "read_what_is_gone"),
         ("b", "Conditional jump or move depends on uninitialised value", "branch_on_nothing"),
     ] {
-        let said = said(&mut valgrind(&lab, &options, &["./wrong", word]));
-        assert_eq!(said.status, Some(9), "{said:?}");
-        let mut lines = said.stderr.lines().skip_while(|line| !line.contains(error));
-        assert!(lines.next().is_some(), "{said:?}");
+        let printed = output_of(&mut valgrind(&lab, &options, &["./wrong", word]));
+        assert_eq!(printed.status, Some(9), "{printed:?}");
+        let mut lines = printed.stderr.lines().skip_while(|line| !line.contains(error));
+        assert!(lines.next().is_some(), "{printed:?}");
         // valgrind reads no symbols of a 32-bit file, but prints the address.
         let at = lines.next().and_then(|line| line.split_once("at ")?.1.split_once(':')).unwrap().0;
-        let named = laboratory::said(
+        let named = laboratory::output_of(
             Command::new("addr2line").args(["-f", "-e", "wrong", at]).current_dir(lab.path("")),
         );
-        assert_eq!(named.stdout.lines().next(), Some(place), "{at}: {named:?} {said:?}");
+        assert_eq!(named.stdout.lines().next(), Some(place), "{at}: {named:?} {printed:?}");
     }
 }
 
@@ -175,14 +180,14 @@ fn gdb(lab: &Laboratory, program: &str, lines: &[&str]) -> CommandOutput {
     let mut child = command.spawn().unwrap();
     let text = lines.join("\n") + "\n";
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let said = CommandOutput::of(child.wait_with_output().unwrap());
-    assert_eq!(said.status, Some(0), "{said:?}");
-    said
+    let printed = CommandOutput::of(child.wait_with_output().unwrap());
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    printed
 }
 
 /// The functions of a backtrace, the innermost first.
-fn functions(said: &CommandOutput) -> Vec<String> {
-    let frames = said.stdout.lines().map(|line| line.trim_start_matches("(gdb) "));
+fn functions(printed: &CommandOutput) -> Vec<String> {
+    let frames = printed.stdout.lines().map(|line| line.trim_start_matches("(gdb) "));
     let frames = frames.filter(|line| line.starts_with('#')).map(|line| {
         let rest = line.split_once(' ').unwrap().1.trim_start();
         let rest = rest.split_once(" in ").map_or(rest, |(_, rest)| rest);
@@ -199,7 +204,7 @@ fn gdb_stops_in_main_with_arguments_and_lines_in_static_and_dynamic_programs() {
         // The second run has other addresses.
         for random in ["on", "off"] {
             let setting = format!("set disable-randomization {random}");
-            let said = gdb(
+            let printed = gdb(
                 &lab,
                 "./c 'a word'",
                 &[
@@ -215,19 +220,19 @@ fn gdb_stops_in_main_with_arguments_and_lines_in_static_and_dynamic_programs() {
                     "continue",
                 ],
             );
-            assert_eq!(functions(&said), ["main"], "{options}: {said:?}");
+            assert_eq!(functions(&printed), ["main"], "{options}: {printed:?}");
             assert_eq!(
-                said.stdout.matches("Breakpoint 1, main () at x.c:").count(),
+                printed.stdout.matches("Breakpoint 1, main () at x.c:").count(),
                 2,
-                "{options}: {said:?}"
+                "{options}: {printed:?}"
             );
             // gdb's own scripts report no error.
             assert!(
-                !said.stderr.contains("Python") && !said.stderr.contains("declined"),
-                "{options}: {said:?}"
+                !printed.stderr.contains("Python") && !printed.stderr.contains("declined"),
+                "{options}: {printed:?}"
             );
-            assert!(said.stdout.contains("$1 = 120 'x'"), "{options}: {said:?}");
-            assert!(said.stdout.contains("exited with code 03"), "{options}: {said:?}");
+            assert!(printed.stdout.contains("$1 = 120 'x'"), "{options}: {printed:?}");
+            assert!(printed.stdout.contains("exited with code 03"), "{options}: {printed:?}");
         }
     }
 }
@@ -236,15 +241,15 @@ fn gdb_stops_in_main_with_arguments_and_lines_in_static_and_dynamic_programs() {
 fn gdb_unwinds_through_libraries_threads_and_system_calls() {
     let lab = lab();
     build(&lab, "cplusplus", CPLUSPLUS, "");
-    let said = gdb(
+    let printed = gdb(
         &lab,
         "./cplusplus",
         &["break opened", "run", "print box.name", "catch throw", "continue", "backtrace", "continue"],
     );
-    let frames = functions(&said);
-    assert!(frames.starts_with(&["__cxa_throw".to_owned(), "opened".to_owned()]), "{said:?}");
-    assert!(said.stdout.contains("\"boxed\""), "{said:?}");
-    assert!(said.stdout.contains("exited with code 03"), "{said:?}");
+    let frames = functions(&printed);
+    assert!(frames.starts_with(&["__cxa_throw".to_owned(), "opened".to_owned()]), "{printed:?}");
+    assert!(printed.stdout.contains("\"boxed\""), "{printed:?}");
+    assert!(printed.stdout.contains("exited with code 03"), "{printed:?}");
 
     const READS: &str = r#"
 #define _GNU_SOURCE
@@ -272,7 +277,7 @@ int main(void) {
     {
         let catch = format!("catch syscall {call}");
         // Each call is caught twice, before and after: the third is that of a site that has been rewritten.
-        let said = gdb(
+        let printed = gdb(
             &lab,
             "./reads",
             &[
@@ -287,10 +292,10 @@ int main(void) {
                 "print i",
             ],
         );
-        let frames = functions(&said);
+        let frames = functions(&printed);
         let want = [function, place, "main"];
-        assert!(frames.windows(3).any(|three| three == want), "{call}: {frames:?} {said:?}");
-        assert!(said.stdout.contains("$1 = 1"), "{said:?}");
+        assert!(frames.windows(3).any(|three| three == want), "{call}: {frames:?} {printed:?}");
+        assert!(printed.stdout.contains("$1 = 1"), "{printed:?}");
     }
 }
 
@@ -299,8 +304,8 @@ fn without_gdb_the_package_is_named() {
     let lab = lab();
     build(&lab, "c", C, "-static");
     std::fs::create_dir(lab.path("empty")).unwrap();
-    let said = said(lab.command("exec --gdb ./c").env("PATH", lab.path("empty")));
-    said.refuses(2, &["gdb", "apt-get install gdb"]);
+    let printed = output_of(lab.command("exec --gdb ./c").env("PATH", lab.path("empty")));
+    printed.refuses(2, &["gdb", "apt-get install gdb"]);
 }
 
 #[test]
@@ -327,11 +332,11 @@ int main(void) {
     let lab = lab();
     for options in ["-static", "", "-no-pie"] {
         build(&lab, "maps", MAPS, options);
-        let said = lab.widthwise("exec ./maps");
-        assert_eq!(said.status, Some(0), "{said:?}");
-        let found: BTreeSet<&str> = said.stdout.lines().map(|line| &line[..1]).collect();
-        assert_eq!(found, BTreeSet::from(["0", "1", "2"]), "{options}: {said:?}");
-        for line in said.stdout.lines() {
+        let printed = lab.widthwise("exec ./maps");
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        let found: BTreeSet<&str> = printed.stdout.lines().map(|line| &line[..1]).collect();
+        assert_eq!(found, BTreeSet::from(["0", "1", "2"]), "{options}: {printed:?}");
+        for line in printed.stdout.lines() {
             let file = if options == "-static" || line.starts_with('0') { "/maps" } else { "/libc.so.6" };
             assert!(line.ends_with(file), "{options}: {line}");
         }
@@ -359,7 +364,7 @@ int main(void) {
         command.output().map(CommandOutput::of)
     };
     match perf("record -q -e cpu-clock -o may true") {
-        Ok(said) if said.status == Some(0) => {}
+        Ok(printed) if printed.status == Some(0) => {}
         // A kernel may forbid perf to this user, and a container to every user.
         refused => return eprintln!("perf records nothing here: {refused:?}"),
     }
@@ -368,9 +373,12 @@ int main(void) {
         let recorded =
             perf(&format!("record -q -e cpu-clock -o data {} ./busy", runtime(&lab).display())).unwrap();
         assert_eq!(recorded.status, Some(0), "{recorded:?}");
-        let told = perf("report -i data --stdio -F overhead,dso,sym").unwrap();
-        let line =
-            told.stdout.lines().find(|line| line.contains("busy_here")).unwrap_or_else(|| panic!("{told:?}"));
+        let reported = perf("report -i data --stdio -F overhead,dso,sym").unwrap();
+        let line = reported
+            .stdout
+            .lines()
+            .find(|line| line.contains("busy_here"))
+            .unwrap_or_else(|| panic!("{reported:?}"));
         let mut words = line.split_whitespace();
         let share: f64 = words.next().unwrap().trim_end_matches('%').parse().unwrap();
         assert_eq!(words.next(), Some("busy"), "{line}");
@@ -396,9 +404,9 @@ fn a_crash_shows_the_faulting_instruction_and_its_address() {
         "backtrace",
         "continue",
     ];
-    let said = gdb(&lab, "./crash", &shown);
-    assert_eq!(said.stdout.matches("Program received signal SIGSEGV").count(), 2, "{said:?}");
-    assert_eq!(functions(&said), ["main"], "{said:?}");
-    assert!(said.stdout.contains("$1 = 1\n") && said.stdout.contains("$2 = 1\n"), "{said:?}");
-    assert!(said.stdout.contains("Program terminated with signal SIGSEGV"), "{said:?}");
+    let printed = gdb(&lab, "./crash", &shown);
+    assert_eq!(printed.stdout.matches("Program received signal SIGSEGV").count(), 2, "{printed:?}");
+    assert_eq!(functions(&printed), ["main"], "{printed:?}");
+    assert!(printed.stdout.contains("$1 = 1\n") && printed.stdout.contains("$2 = 1\n"), "{printed:?}");
+    assert!(printed.stdout.contains("Program terminated with signal SIGSEGV"), "{printed:?}");
 }

@@ -1,8 +1,6 @@
 //! Without privileges: available metrics are measured, and unavailable ones have a reason and a fix.
 
-mod laboratory;
-
-use laboratory::{said, variant, verdict, Laboratory};
+use crate::laboratory::{output_of, variant, verdict, Laboratory};
 use serde_json::Value;
 
 /// A campaign of the user `nobody`, in a folder of that user.
@@ -10,9 +8,9 @@ fn as_nobody(lab: &Laboratory, arguments: &[&str]) -> Value {
     let arguments =
         [&["compare", "--json", "--cpus", "any", "--abi", "x86-64,i386", "--rounds", "6"], arguments]
             .concat();
-    let said = said(&mut lab.without_rights(&arguments));
-    assert_eq!(said.status, Some(0), "{said:?}");
-    said.json()
+    let output = output_of(&mut lab.without_rights(&arguments));
+    assert_eq!(output.status, Some(0), "{output:?}");
+    output.json()
 }
 
 /// The typical reading of a variant, in its metric's unit.
@@ -72,8 +70,8 @@ fn an_unprivileged_users_campaign_belongs_to_that_user_and_can_be_resumed() {
     as_nobody(&lab, &["tells.c", "--", "compiler"]);
     let owner = std::fs::metadata(lab.campaign().join("campaign.sqlite")).unwrap().uid();
     assert_ne!(owner, 0);
-    let said = said(&mut lab.without_rights("compare --resume .widthwise/latest --rounds 8"));
-    assert_eq!(said.status, Some(0), "{said:?}");
+    let output = output_of(&mut lab.without_rights("compare --resume .widthwise/latest --rounds 8"));
+    assert_eq!(output.status, Some(0), "{output:?}");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Programs that allocate all memory through one function: its callers are the sites.
 
-mod laboratory;
-
-use laboratory::{unfolded, Laboratory};
+use crate::laboratory::{unfolded, Laboratory};
 use serde_json::Value;
 
 /// 60 % for one, 40 % for the other, through NAME and a function around malloc.
@@ -30,9 +28,9 @@ int main(void) { rooms(); doors(); puts("ok"); return 0; }
 fn recorded(name: &str, inner: &str) -> Laboratory {
     let lab = Laboratory::new();
     lab.write("rooms.c", &PROGRAM.replace("NAME", name).replace("inner", inner));
-    let said =
+    let output =
         lab.compare("rooms.c --abi x86-64 --flags '-O1 -g' --rounds 1 --warmup 0 --metric cpu --heap=1");
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(output.status, Some(0), "{output:?}");
     lab
 }
 

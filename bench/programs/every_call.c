@@ -60,7 +60,7 @@
 #define DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
 #define FOUR_GIB 0x100000000
 #define TOP 0x7ffffffff000
-#define NOBODY (-1)
+#define NONE (-1)
 
 static int null, zero, file, folder, terminal, network, out, in, polled, timer_file, event, watcher, self,
     pipes[2], pair[2];
@@ -87,7 +87,7 @@ static int number, word, queue, semaphores, memory_segment, queue_id, key;
 static uint64_t mask, old_mask, old_mask_narrow;
 static stack_t stack;
 static siginfo_t info;
-static struct sigevent told = {.sigev_notify = SIGEV_NONE};
+static struct sigevent notice = {.sigev_notify = SIGEV_NONE};
 static int timer;
 static struct mq_attr attributes;
 static struct __user_cap_header_struct capability_head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -187,7 +187,7 @@ static void prepare(void) {
     need(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), "a pair of sockets");
     need(fcntl(pair[1], F_SETFL, O_NONBLOCK), "O_NONBLOCK");
     need(fcntl(network, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
-    /* Datagrams to a port at which nobody listens are made, sent and dropped. */
+    /* Datagrams to a port without a listener are made, sent and dropped. */
     out = need(socket(AF_INET, SOCK_DGRAM, 0), "a socket");
     address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     length = sizeof address;
@@ -203,7 +203,7 @@ static void prepare(void) {
     snprintf(name, sizeof name, "/every-call-%d", own);
     queue = need(mq_open(name, O_RDWR | O_CREAT, 0600, NULL), "mq_open");
     mq_unlink(name);
-    need(syscall(SYS_timer_create, CLOCK_MONOTONIC, &told, &timer), "timer_create");
+    need(syscall(SYS_timer_create, CLOCK_MONOTONIC, &notice, &timer), "timer_create");
     need(syscall(SYS_io_setup, 8, &context), "io_setup");
     waiting = (struct pollfd){.fd = pipes[0], .events = POLLIN};
     strcpy(interface.ifr_name, "lo");

@@ -10,7 +10,7 @@ use crate::work_directory::{typed, words, WorkDirectory};
 #[derive(Debug)]
 pub struct Campaign(Value);
 
-/// What was said of one participant in one metric.
+/// The verdict on one participant in one metric.
 #[derive(Debug)]
 pub struct Verdict<'a> {
     /// The metric's name.
@@ -69,9 +69,17 @@ impl Campaign {
         Ok(Campaign(report))
     }
 
-    /// Every verdict, the one on the baseline's twin among them.
+    /// Every verdict, also the A/A control's.
     pub fn verdicts(&self) -> anyhow::Result<Vec<Verdict<'_>>> {
         self.list("verdicts")?.iter().map(verdict).collect()
+    }
+
+    /// Every verdict with its variant.
+    pub fn verdicts_by_variant(&self) -> anyhow::Result<Vec<(&str, Verdict<'_>)>> {
+        self.list("verdicts")?
+            .iter()
+            .map(|one| Ok((one["variant"].as_str().context("a verdict on no variant")?, verdict(one)?)))
+            .collect()
     }
 
     /// The verdict on that variant in that metric.

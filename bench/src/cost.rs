@@ -51,7 +51,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     }
     let [own, report, peer, floor] =
         [&costs.own, &costs.report, &costs.peer, &costs.floor].map(|all| typical(all));
-    let told = told(work_directory, &ours(200), &theirs(200))?;
+    let reported_wall = reported_wall(work_directory, &ours(200), &theirs(200))?;
 
     let mut table = Table::new(["for each run, µs", "widthwise", "hyperfine -N", "ratio"]);
     let mut row = |what: &str, own: f64, peer: f64| {
@@ -68,7 +68,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     row("CPU time of the whole process", own.cpu, peer.cpu);
     let cpu = row("CPU time beyond the program's own", own.cpu - floor.cpu, peer.cpu - floor.cpu);
     row("the same without judging and reporting", own.cpu - report.cpu - floor.cpu, peer.cpu - floor.cpu);
-    row("wall time that it reports for the program", told[0], told[1]);
+    row("wall time that it reports for the program", reported_wall[0], reported_wall[1]);
     let measured = peer.wall > floor.wall && peer.cpu > floor.cpu;
     Ok(Section {
         bar: "what a run costs beyond the program's own cost is at most what it costs with `hyperfine -N`: a ratio of 1, in wall \
@@ -108,7 +108,7 @@ fn ours(runs: u32) -> Vec<String> {
 }
 
 fn report_again() -> Vec<String> {
-    words(["report", ".widthwise/latest", "--html", "report.html"])
+    words(["report", ".widthwise/latest", "--html=report.html"])
 }
 
 fn theirs(runs: u32) -> Vec<String> {
@@ -160,7 +160,11 @@ fn typical(all: &[PerRun]) -> PerRun {
 }
 
 /// The wall time that each tool reports for the program: its median, in microseconds.
-fn told(work_directory: &WorkDirectory, ours: &[String], theirs: &[String]) -> anyhow::Result<[f64; 2]> {
+fn reported_wall(
+    work_directory: &WorkDirectory,
+    ours: &[String],
+    theirs: &[String],
+) -> anyhow::Result<[f64; 2]> {
     let own = Campaign::run(work_directory, ours)?.median("nothing", "wall")? / 1e3;
     let mut times =
         hyperfine::times(work_directory, theirs)?.into_iter().next().context("hyperfine timed nothing")?;

@@ -13,8 +13,8 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let replications = work_directory.count(1000, 1);
     let arguments =
         words(["--package", "widthwise-verdict", "--example", "coverage", "--", &replications.to_string()]);
-    let said = work_directory.output(work_directory::cargo("run")?.args(&arguments))?;
-    let table = Table::first_of(&said).context("the simulation printed no table")?;
+    let shown = work_directory.output(work_directory::cargo("run")?.args(&arguments))?;
+    let table = Table::first_of(&shown).context("the simulation printed no table")?;
     let cells: Vec<f64> = table.cells().filter_map(percent).collect();
     let held = cells.iter().filter(|cell| BAR.contains(cell)).count();
     let lowest = cells.iter().copied().fold(f64::INFINITY, f64::min);

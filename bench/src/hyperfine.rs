@@ -44,6 +44,8 @@ pub fn times(work_directory: &WorkDirectory, arguments: &[String]) -> anyhow::Re
 
 /// Its name and version.
 pub fn version() -> String {
-    let said = Command::new("hyperfine").arg("--version").output();
-    said.map_or("hyperfine, absent".into(), |said| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    let printed = Command::new("hyperfine").arg("--version").output();
+    printed.map_or("hyperfine, absent".into(), |printed| {
+        String::from_utf8_lossy(&printed.stdout).trim().to_owned()
+    })
 }

@@ -1,16 +1,21 @@
 //! What Widthwise claims, each claim measured beside its peer in one run; written to `docs/benchmarks.md`.
 
+mod anatomy;
 mod calibration;
 mod campaign;
 mod cost;
 mod coverage;
 mod document;
+mod explained;
 mod false_alarms;
 mod heap;
 mod hyperfine;
+mod kernels;
 mod load;
 #[path = "../../tests/x32/machine.rs"]
 mod machine;
+mod micro;
+mod noise;
 mod peak;
 mod peringer;
 mod planted;
@@ -20,6 +25,7 @@ mod share;
 mod simulation;
 mod surroundings;
 mod welch;
+mod window;
 mod work_directory;
 mod x32;
 mod x32_calls;
@@ -56,6 +62,7 @@ struct CommandLine {
 /// What is claimed, in the order of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Claim {
+    Noise,
     FalseAlarms,
     Planted,
     Coverage,
@@ -64,9 +71,14 @@ enum Claim {
     X32,
     X32Calls,
     X32Kernel,
+    Kernels,
     Heap,
+    Anatomy,
+    Explained,
     Scale,
+    Micro,
     Simulation,
+    Window,
     #[value(name = "peringer-2007")]
     Peringer,
 }
@@ -74,6 +86,7 @@ enum Claim {
 impl Claim {
     fn title(self) -> &'static str {
         match self {
+            Claim::Noise => "Noise of a run",
             Claim::FalseAlarms => "False alarms",
             Claim::Planted => "Planted slowdowns",
             Claim::Coverage => "Coverage of the intervals",
@@ -82,9 +95,14 @@ impl Claim {
             Claim::X32 => "x32",
             Claim::X32Calls => "x32 calls",
             Claim::X32Kernel => "x32 calls in instructions",
+            Claim::Kernels => "Other kernels",
             Claim::Heap => "Heap recorder",
+            Claim::Anatomy => "Anatomy",
+            Claim::Explained => "Explained heap differences",
             Claim::Scale => "Scale",
+            Claim::Micro => "Micro suite",
             Claim::Simulation => "Simulation",
+            Claim::Window => "Window",
             Claim::Peringer => "peringer-2007",
         }
     }
@@ -95,6 +113,7 @@ impl Claim {
 
     fn measure(self, work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         match self {
+            Claim::Noise => noise::measure(work_directory),
             Claim::FalseAlarms => false_alarms::measure(work_directory),
             Claim::Planted => planted::measure(work_directory),
             Claim::Coverage => coverage::measure(work_directory),
@@ -103,9 +122,14 @@ impl Claim {
             Claim::X32 => x32::measure(work_directory),
             Claim::X32Calls => x32_calls::measure(work_directory),
             Claim::X32Kernel => x32_kernel::measure(work_directory),
+            Claim::Kernels => kernels::measure(work_directory),
             Claim::Heap => heap::measure(work_directory),
+            Claim::Anatomy => anatomy::measure(work_directory),
+            Claim::Explained => explained::measure(work_directory),
             Claim::Scale => scale::measure(work_directory),
+            Claim::Micro => micro::measure(work_directory),
             Claim::Simulation => simulation::measure(work_directory),
+            Claim::Window => window::measure(work_directory),
             Claim::Peringer => peringer::measure(work_directory),
         }
     }

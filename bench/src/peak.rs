@@ -1,4 +1,4 @@
-//! A program that touches exactly N MiB: what its peak memory is said to be.
+//! A program that touches exactly N MiB: which peak memory each tool reports.
 
 use std::process::Command;
 
@@ -115,9 +115,9 @@ fn peaks(work_directory: &WorkDirectory, size: u32) -> anyhow::Result<Peaks> {
     };
     let theirs = |own: u32| -> anyhow::Result<f64> {
         let mut command = Command::new(work_directory.folder().join("parent"));
-        let said = work_directory.output(command.args(parent(own, size)))?;
-        let last = said.lines().last().context("parent said nothing")?;
-        Ok(last.parse::<f64>().with_context(|| format!("parent said {last:?}"))? * 1024.0)
+        let printed = work_directory.output(command.args(parent(own, size)))?;
+        let last = printed.lines().last().context("parent printed nothing")?;
+        Ok(last.parse::<f64>().with_context(|| format!("parent printed {last:?}"))? * 1024.0)
     };
     Ok(Peaks {
         free: ours(&[])?,

@@ -79,12 +79,12 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             (true, Some(alone)) => {
                 let bytes: Vec<f64> =
                     medians.iter().zip(alone).map(|(all, one)| (all - one) / units).collect();
-                let told = |(abi, own): (&&str, &f64)| -> anyhow::Result<Option<String>> {
+                let reported = |(abi, own): (&&str, &f64)| -> anyhow::Result<Option<String>> {
                     // None where it answers otherwise, as with the other rows.
                     let known = ratio(&campaign, abi, metric)?;
                     Ok(known.map(|_| format!("{:.2}", own / bytes[0])))
                 };
-                let ratios = abis.iter().zip(&bytes).skip(1).map(told).collect::<Result<Vec<_>, _>>()?;
+                let ratios = abis.iter().zip(&bytes).skip(1).map(reported).collect::<Result<Vec<_>, _>>()?;
                 (format!("{:.0} bytes", bytes[0]), ratios)
             }
             (true, None) => {
@@ -152,8 +152,8 @@ fn ratio(campaign: &Campaign, abi: &str, metric: &str) -> anyhow::Result<Option<
 fn put(table: &mut Table, row: &str, each: String, ratios: &[Option<String>]) {
     let paper = PAPER.iter().find(|(name, ..)| row.starts_with(name));
     let (wide, narrow) = paper.map_or(("", ""), |(_, wide, narrow)| (*wide, *narrow));
-    let told = |at: usize| ratios.get(at).cloned().flatten().unwrap_or_default();
-    table.row([row.to_owned(), each, told(0), told(1), wide.to_owned(), narrow.to_owned()]);
+    let reported = |at: usize| ratios.get(at).cloned().flatten().unwrap_or_default();
+    table.row([row.to_owned(), each, reported(0), reported(1), wide.to_owned(), narrow.to_owned()]);
 }
 
 /// How many processes there is room for; each ABI answers for itself.
@@ -167,8 +167,8 @@ fn fit(work_directory: &WorkDirectory, table: &mut Table) -> anyhow::Result<()> 
                 "x32" => work_directory.widthwise(&words(["exec", &program])),
                 _ => Command::new(&program),
             };
-            let said = work_directory.output(command.args(asked))?;
-            fits.push(said.split(' ').nth(1).context("the program does not say how many fit")?.to_owned());
+            let printed = work_directory.output(command.args(asked))?;
+            fits.push(printed.split(' ').nth(1).context("the program does not say how many fit")?.to_owned());
         }
         let [x86_64, x32, i386] =
             <[String; 3]>::try_from(fits).map_err(|_| anyhow::anyhow!("three ABIs answer"))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::calibration;
+use crate::calibration::Calibrated;
 use crate::campaign::{self, Campaign};
 use crate::hyperfine;
 use crate::load::Load;
@@ -11,26 +11,87 @@ use crate::share::Share;
 use crate::welch::{self, Ratio};
 use crate::work_directory::WorkDirectory;
 
-/// How often it must be found: 9 times of 10.
-const OFTEN: f64 = 0.9;
-/// How long the loop runs.
-const LASTS: Duration = Duration::from_millis(100);
+/// How often a slowdown must be found on an idle machine, and under load.
+const IDLE: f64 = 0.9;
+const LOADED: f64 = 0.95;
+/// How long a run lasts. Campaigns under load have more rounds, of shorter runs, so that all of them take half an hour.
+const LASTS: Duration = Duration::from_millis(40);
+const LASTS_UNDER_LOAD: Duration = Duration::from_millis(15);
+/// The memory of the program that is bound by it, in KiB.
+const RING: &str = "4096";
 
-/// One slowdown.
+/// One slowdown of one program.
 #[derive(Debug, Clone, Copy)]
 struct Plant {
-    name: &'static str,
+    program: Program,
     per_mille: u32,
     rounds: u32,
-    loaded: bool,
-    together: bool,
+    is_loaded: bool,
 }
 
-const PLANTS: [Plant; 3] = [
-    Plant { name: "slowed-1-percent", per_mille: 1010, rounds: 30, loaded: false, together: false },
-    Plant { name: "slowed-1-percent", per_mille: 1010, rounds: 30, loaded: false, together: true },
-    Plant { name: "slowed-3-percent", per_mille: 1030, rounds: 60, loaded: true, together: false },
+/// What is slowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    /// Bound by computing.
+    Loop,
+    /// Bound by memory.
+    Chase,
+}
+
+impl Program {
+    fn title(self) -> &'static str {
+        match self {
+            Program::Loop => "loop",
+            Program::Chase => "pointer chase",
+        }
+    }
+
+    fn calibrated(self) -> Calibrated {
+        match self {
+            Program::Loop => Calibrated { source: "bench/programs/loop.c", name: "loop", before: &[] },
+            Program::Chase => Calibrated { source: "bench/programs/chase.c", name: "chase", before: &[RING] },
+        }
+    }
+}
+
+const PLANTS: [Plant; 4] = [
+    Plant { program: Program::Loop, per_mille: 1010, rounds: 30, is_loaded: false },
+    Plant { program: Program::Chase, per_mille: 1010, rounds: 30, is_loaded: false },
+    Plant { program: Program::Loop, per_mille: 1030, rounds: 60, is_loaded: true },
+    Plant { program: Program::Chase, per_mille: 1030, rounds: 60, is_loaded: true },
 ];
+
+/// How runs are made and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The default: the variant between the baseline's two runs.
+    Between,
+    /// Every order equally likely, as before version 0.1 had an order.
+    Random,
+    /// The runs of a round share one CPU.
+    Concurrent,
+    /// By the peer.
+    Hyperfine,
+}
+
+impl Way {
+    fn title(self) -> &'static str {
+        match self {
+            Way::Between => "widthwise",
+            Way::Random => "widthwise, `--order random`",
+            Way::Concurrent => "widthwise, `--concurrent`",
+            Way::Hyperfine => "hyperfine",
+        }
+    }
+
+    /// The ways in which this slowdown is looked for, in turn. Runs under load are too short to share a CPU, and hyperfine
+    /// looks at the program that is easier.
+    fn of(plant: &Plant) -> Vec<Way> {
+        let peer = (plant.program == Program::Loop).then_some(Way::Hyperfine);
+        let concurrent = (plant.program == Program::Loop && !plant.is_loaded).then_some(Way::Concurrent);
+        [Way::Between, Way::Random].into_iter().chain(concurrent).chain(peer).collect()
+    }
+}
 
 /// What came of the campaigns on one slowdown.
 #[derive(Debug, Default)]
@@ -60,123 +121,169 @@ impl Harvest {
     }
 }
 
-/// Plants each slowdown so many times, and has Widthwise and its peer look for it in turn.
+/// Plants each slowdown so many times, and looks for it in each way in turn, so that all meet the same machine.
 pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
-    let campaigns = work_directory.count(20, 1);
-    calibration::build(work_directory, "loop", 1000)?;
-    let lasts = if work_directory.quick { LASTS / 10 } else { LASTS };
-    let iterations = calibration::iterations(work_directory, lasts)?;
-    let start_up = calibration::start_up(work_directory, iterations)?;
-
+    let campaigns = work_directory.count(40, 1);
     let mut table =
         Table::new(["slowdown", "tool", "right sign", "truth inside", "both", "median half-width"]);
     let mut commands = Vec::new();
     let mut outcomes = Vec::new();
+    let mut constants = Vec::new();
     for plant in PLANTS {
         let plant = Plant { rounds: work_directory.count(plant.rounds, 6), ..plant };
-        calibration::build(work_directory, plant.name, plant.per_mille)?;
-        let ours = ours(&plant, iterations);
-        let theirs = theirs(&plant, iterations);
-        let (own, peer) = harvest(work_directory, &plant, campaigns, &ours, &theirs)?;
-        let what = what(&plant);
-        for (who, harvest) in
-            std::iter::once(("widthwise", &own)).chain(peer.iter().map(|peer| ("hyperfine", peer)))
-        {
+        let slowed = Slowed::build(work_directory, &plant)?;
+        constants.push(format!("{:.1} % ({})", slowed.constant * 100.0, what(&plant)));
+        let ways = Way::of(&plant);
+        let harvests = harvest(work_directory, &slowed, &ways, campaigns)?;
+        for (way, harvest) in ways.iter().zip(&harvests) {
             table.row([
-                what.clone(),
-                who.to_owned(),
+                what(&plant),
+                way.title().to_owned(),
                 harvest.signed.to_string(),
                 harvest.inside.to_string(),
                 harvest.found.to_string(),
                 format!("{:.2} %", harvest.median_half_width() * 100.0),
             ]);
+            if plant.program == Program::Loop {
+                commands.push(slowed.command(*way));
+            }
         }
-        commands.push(campaign::command(&ours));
-        commands.extend(peer.iter().map(|_| hyperfine::command(&theirs)));
-        outcomes.push((plant, what, own.found, peer.map(|peer| peer.found)));
+        outcomes.push((plant, ways.into_iter().zip(harvests).collect::<Vec<_>>()));
     }
-    // One way of running is enough to find a slowdown; the sentence names the ways that do not.
-    let is_found =
-        |name: &str| outcomes.iter().any(|(plant, _, own, _)| plant.name == name && own.fraction() >= OFTEN);
-    let missed: Vec<&str> = outcomes
+    let found = |outcome: &(Plant, Vec<(Way, Harvest)>)| outcome.1[0].1.found;
+    let is_enough = |outcome: &&(Plant, Vec<(Way, Harvest)>)| {
+        found(outcome).fraction() >= if outcome.0.is_loaded { LOADED } else { IDLE }
+    };
+    let missed: Vec<String> =
+        outcomes.iter().filter(|outcome| !is_enough(outcome)).map(|outcome| what(&outcome.0)).collect();
+    let reported: Vec<String> = outcomes
         .iter()
-        .filter(|(_, _, own, _)| own.fraction() < OFTEN)
-        .map(|(_, what, _, _)| what.as_str())
+        .map(|(plant, ways)| {
+            let others: Vec<String> = ways[1..]
+                .iter()
+                .map(|(way, harvest)| format!("{} by {}", harvest.found, way.title()))
+                .collect();
+            format!("{}: found in {} campaigns ({})", what(plant), ways[0].1.found, others.join(", "))
+        })
         .collect();
     let missed = match missed.as_slice() {
         [] => String::new(),
         all => format!("; below the threshold: {}", all.join("; ")),
     };
-    let told: Vec<String> = outcomes
-        .iter()
-        .map(|(_, what, own, peer)| {
-            let peer = peer.map_or(String::new(), |peer| format!(", by hyperfine in {peer}"));
-            format!("{what} was found by Widthwise in {own} campaigns{peer}")
-        })
-        .collect();
     Ok(Section {
-        bar: "a slowdown planted in a loop of about 0.1 s is found, with the right sign and the truth inside the interval, in at \
-              least 9 of 10 campaigns: 1 % in at most 30 rounds on an idle machine, 3 % in at most 60 rounds under a background \
-              load."
+        bar: "a slowdown planted in a program is found, with the right sign and the truth inside the interval: 1 % in at most 30 \
+              rounds on an idle machine in at least 9 of 10 campaigns, 3 % in at most 60 rounds under a background load in at \
+              least 19 of 20; in a program that is bound by computing and in one that is bound by memory."
             .into(),
         method: format!(
-            "The two programs are the same instructions at the same addresses; one number in their data makes the chain of dependent multiplications longer by exactly this share. The constant part, start and end, is {:.2} % \
-             of a run. {} The speed of an idle machine may change, too. The slowdown of 1 % is therefore measured twice, in successive runs and in concurrent runs (`--concurrent`); one of the two must find it. \
-             Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; hyperfine, which measures wall time, if Welch's interval of as many exported times lies above 1 and includes it.",
-            start_up * 100.0,
+            "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. \
+             The work lasts about {} ms, and {} ms under load. {} \
+             All ways look for a slowdown in turn, campaign by campaign. Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; `--order random` is how rounds were ordered before; hyperfine, which measures wall time, has found it if Welch's interval of as many exported times lies above 1 and includes it. \
+             The cache below the loads of the pointer chase may be shared with other virtual machines: what these do is then in its time, and no order or estimator removes it ([measuring.md](measuring.md#where-the-noise-comes-from-and-which-order-and-estimator-help)).",
+            constants.join(", "),
+            LASTS.as_millis(),
+            LASTS_UNDER_LOAD.as_millis(),
             Load::ABOUT,
         ),
         commands,
         table,
-        reached: PLANTS.iter().all(|plant| is_found(plant.name)),
-        sentence: format!("{}{missed}.", told.join("; ")),
+        reached: outcomes.iter().all(|outcome| is_enough(&outcome)),
+        sentence: format!("{}{missed}.", reported.join("; ")),
     })
 }
 
 fn what(plant: &Plant) -> String {
     let percent = f64::from(plant.per_mille - 1000) / 10.0;
-    let machine = if plant.loaded { "under load" } else { "idle" };
-    let way = if plant.together { ", concurrent" } else { "" };
-    format!("{percent} %, {} rounds, {machine}{way}", plant.rounds)
+    let machine = if plant.is_loaded { "under load" } else { "idle" };
+    format!("{}, {percent} %, {} rounds, {machine}", plant.program.title(), plant.rounds)
 }
 
-fn ours(plant: &Plant, iterations: u64) -> Vec<String> {
-    let slowed = format!("slowed=./{}", plant.name);
-    let more: &[&str] = if plant.together { &["--concurrent"] } else { &[] };
-    campaign::arguments(&["loop=./loop", &slowed], plant.rounds, more, &format!("{{binary}} {iterations}"))
+/// A program, built with and without its slowdown.
+#[derive(Debug)]
+struct Slowed {
+    plant: Plant,
+    name: String,
+    program: Calibrated,
+    /// The arguments of a run.
+    words: String,
+    /// The share of a run that is not slowed.
+    constant: f64,
 }
 
-fn theirs(plant: &Plant, iterations: u64) -> Vec<String> {
-    let commands = ["loop", plant.name].map(|name| format!("./{name} {iterations}"));
-    hyperfine::arguments(plant.rounds, &commands.each_ref().map(String::as_str))
+impl Slowed {
+    fn build(work_directory: &WorkDirectory, plant: &Plant) -> anyhow::Result<Slowed> {
+        let program = plant.program.calibrated();
+        let name = format!("{}-slowed-{}", program.name, plant.per_mille);
+        program.build(work_directory, program.name, 1000)?;
+        program.build(work_directory, &name, plant.per_mille)?;
+        let lasts = if plant.is_loaded { LASTS_UNDER_LOAD } else { LASTS };
+        let lasts = if work_directory.quick { lasts / 4 } else { lasts };
+        let steps = program.steps(work_directory, lasts)?;
+        let constant = program.constant(work_directory, steps)?;
+        Ok(Slowed { plant: *plant, name, program, words: program.words(steps), constant })
+    }
+
+    fn truth(&self) -> f64 {
+        1.0 + f64::from(self.plant.per_mille - 1000) / 1000.0 * (1.0 - self.constant)
+    }
+
+    fn ours(&self, way: Way) -> Vec<String> {
+        let binaries = [format!("plain=./{}", self.program.name), format!("slowed=./{}", self.name)];
+        let more: &[&str] = match way {
+            Way::Random => &["--order", "random"],
+            Way::Concurrent => &["--concurrent"],
+            Way::Between | Way::Hyperfine => &[],
+        };
+        let run = format!("{{binary}} {}", self.words);
+        campaign::arguments(&binaries.each_ref().map(String::as_str), self.plant.rounds, more, &run)
+    }
+
+    fn theirs(&self) -> Vec<String> {
+        let commands = [self.program.name, &self.name].map(|name| format!("./{name} {}", self.words));
+        hyperfine::arguments(self.plant.rounds, &commands.each_ref().map(String::as_str))
+    }
+
+    fn command(&self, way: Way) -> String {
+        match way {
+            Way::Hyperfine => hyperfine::command(&self.theirs()),
+            _ => campaign::command(&self.ours(way)),
+        }
+    }
+
+    /// One campaign: whether a slowdown was seen, and the interval.
+    fn look(&self, work_directory: &WorkDirectory, way: Way) -> anyhow::Result<(bool, Option<Ratio>)> {
+        if way == Way::Hyperfine {
+            let times = hyperfine::times(work_directory, &self.theirs())?;
+            let [a, b] = &times[..] else { return Ok((false, None)) };
+            let interval = welch::ratio(a, b);
+            return Ok((interval.low > 1.0, Some(interval)));
+        }
+        let campaign = Campaign::run(work_directory, &self.ours(way))?;
+        let verdict = campaign.verdict("slowed", "cpu")?;
+        Ok((verdict.word == "higher", verdict.interval))
+    }
 }
 
-/// Campaigns of Widthwise and of hyperfine, which has no concurrent runs.
+/// Campaigns in each way in turn.
 fn harvest(
     work_directory: &WorkDirectory,
-    plant: &Plant,
+    slowed: &Slowed,
+    ways: &[Way],
     campaigns: u32,
-    ours: &[String],
-    theirs: &[String],
-) -> anyhow::Result<(Harvest, Option<Harvest>)> {
-    let truth = f64::from(plant.per_mille) / 1000.0;
-    let mut own = Harvest::default();
-    let mut peer = (!plant.together).then(Harvest::default);
-    let load = plant.loaded.then(|| Load::start(work_directory.seed));
+) -> anyhow::Result<Vec<Harvest>> {
+    let mut harvests: Vec<Harvest> = ways.iter().map(|_| Harvest::default()).collect();
+    let load = slowed.plant.is_loaded.then(|| Load::start(work_directory.seed));
     for number in 1..=campaigns {
-        let campaign = Campaign::run(work_directory, ours)?;
-        let verdict = campaign.verdict("slowed", "cpu")?;
-        own.add(verdict.word == "higher", verdict.interval, truth);
-        if let Some(peer) = &mut peer {
-            if let [a, b] = &hyperfine::times(work_directory, theirs)?[..] {
-                let interval = welch::ratio(a, b);
-                peer.add(interval.low > 1.0, Some(interval), truth);
-            }
+        for (way, harvest) in ways.iter().zip(&mut harvests) {
+            let (signed, interval) = slowed.look(work_directory, *way)?;
+            harvest.add(signed, interval, slowed.truth());
         }
-        eprintln!("  {}: {number}: widthwise {}", what(plant), own.found);
+        let all: Vec<String> =
+            ways.iter().zip(&harvests).map(|(way, own)| format!("{} {}", way.title(), own.found)).collect();
+        eprintln!("  {}: {number}: {}", what(&slowed.plant), all.join(", "));
     }
     drop(load);
-    Ok((own, peer))
+    Ok(harvests)
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ const KNOWN: [Known; 6] = [
 /// Measures known truths, agreement with the system, and cost.
 pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let header = format!("-I{}", work_directory.repository().join("runtime/marks").display());
-    work_directory.build("tests/programs/crew.c", "crew", &[&header, "-pthread"])?;
+    work_directory.build("tests/programs/workers.c", "workers", &[&header, "-pthread"])?;
     work_directory.build("bench/programs/nothing.c", "nothing", &[])?;
     let link = work_directory.folder().join("workloads");
     if !link.exists() {
@@ -104,14 +104,15 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let mut held = 0;
     for known in &KNOWN {
         let run = format!("{{binary}} {}", known.run);
-        let mut asked = words(["scale", "--binary", "crew=./crew", "--processes", "1,2", "--run", &run]);
+        let mut asked =
+            words(["scale", "--binary", "workers=./workers", "--processes", "1,2", "--run", &run]);
         asked.extend(known.options.split(' ').map(str::to_owned));
         asked.extend(words(["--rounds", &work_directory.count(known.rounds, 2).to_string()]));
-        let study = studied(work_directory, &asked)?;
-        if !commands.contains(&told(&asked)) {
-            commands.push(told(&asked));
+        let report = measured(work_directory, &asked)?;
+        if !commands.contains(&reported(&asked)) {
+            commands.push(reported(&asked));
         }
-        let figure = at(&study["tables"][0], known.path);
+        let figure = at(&report["tables"][0], known.path);
         if figure["verdict"] == "withheld" {
             // Somebody else had the CPUs: nothing was shown, and the row says so.
             reached = false;
@@ -160,7 +161,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             100.0 * WIDTH,
             100.0 * AGREEMENT
         ),
-        method: "Children, jobs or threads that compute, copy, wait for one lock or sleep for known times, and that share, write and allocate known amounts of memory (`tests/programs/crew.c`). The speed-up of copying depends on the machine: only the interval's width is checked. The toy \
+        method: "Children, jobs or threads that compute, copy, wait for one lock or sleep for known times, and that share, write and allocate known amounts of memory (`tests/programs/workers.c`). The speed-up of copying depends on the machine: only the interval's width is checked. The toy \
                  reconstruction with 1, 2, 4 and 8 children and jobs. The cost is that of ten additional rounds of 400 processes that do nothing, including their start and end."
             .to_owned(),
         commands,
@@ -208,11 +209,11 @@ fn reconstruction(
         "0",
         &memory,
     ]);
-    commands.push(told(&asked));
-    let study = studied(work_directory, &asked)?;
+    commands.push(reported(&asked));
+    let report = measured(work_directory, &asked)?;
     let mut furthest: f64 = 0.0;
     let mut largest = Vec::new();
-    for part in study["tables"].as_array().context("no tables")? {
+    for part in report["tables"].as_array().context("no tables")? {
         for row in part["rows"].as_array().context("no rows")? {
             let memory = &row["memory"];
             let (Some(own), Some(system)) =
@@ -267,16 +268,16 @@ fn cost(work_directory: &WorkDirectory, commands: &mut Vec<String>) -> anyhow::R
     };
     let timed = |rounds: u32| -> anyhow::Result<f64> {
         let began = Instant::now();
-        studied(work_directory, &with(rounds))?;
+        measured(work_directory, &with(rounds))?;
         Ok(began.elapsed().as_secs_f64())
     };
-    commands.push(told(&with(1 + more)));
+    commands.push(reported(&with(1 + more)));
     let (few, many) = (timed(1)?, timed(1 + more)?);
     // The cell is there twice: the A/A pair.
     Ok(1e3 * (many - few) / (400.0 * f64::from(more)))
 }
 
-fn studied(work_directory: &WorkDirectory, asked: &[String]) -> anyhow::Result<Value> {
+fn measured(work_directory: &WorkDirectory, asked: &[String]) -> anyhow::Result<Value> {
     let mut asked = asked.to_vec();
     asked.push("--json".into());
     let text = work_directory.output(&mut work_directory.widthwise(&asked))?;
@@ -284,7 +285,7 @@ fn studied(work_directory: &WorkDirectory, asked: &[String]) -> anyhow::Result<V
 }
 
 /// The command as a reader would type it.
-fn told(asked: &[String]) -> String {
+fn reported(asked: &[String]) -> String {
     let quoted = |word: &String| {
         let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./,".contains(c));
         if plain {

@@ -53,7 +53,7 @@ impl WorkDirectory {
 
     /// Builds a program of known cost; `source` is relative to the repository.
     pub fn build(&self, source: &str, name: &str, options: &[&str]) -> anyhow::Result<()> {
-        let mut command = Command::new(if source.ends_with(".cc") { "g++" } else { "gcc" });
+        let mut command = Command::new(if source.ends_with(".c") { "gcc" } else { "g++" });
         // Without a build ID, two programs that differ in one number differ in that alone.
         command.args(["-O2", "-Wl,--build-id=none", "-o", name]).args(options).arg(repository().join(source));
         self.output(&mut command).map(drop)

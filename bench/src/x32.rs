@@ -43,7 +43,7 @@ const THREAD: Threshold = Threshold { what: "a thread", most: 1.50, beside: Besi
 
 const THRESHOLDS: [&Threshold; 6] = [&PASSED_ON, &CLOCK, &TRANSLATED, &SIGNAL, &EXEC, &THREAD];
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind { name: "getppid", what: "getppid", threshold: Some(&PASSED_ON) },
     Kind { name: "read", what: "read of 1 byte", threshold: Some(&PASSED_ON) },
     Kind { name: "write", what: "write of 1 byte", threshold: Some(&PASSED_ON) },
@@ -54,6 +54,8 @@ const KINDS: [Kind; 13] = [
     Kind { name: "message", what: "sendmsg and recvmsg", threshold: Some(&TRANSLATED) },
     Kind { name: "writev", what: "writev of 2 pieces", threshold: Some(&TRANSLATED) },
     Kind { name: "mmap", what: "mmap and munmap of a page", threshold: None },
+    Kind { name: "large_mmap", what: "mmap and munmap of 1 GiB", threshold: None },
+    Kind { name: "attach", what: "shmat and shmdt of 1 GiB", threshold: None },
     Kind { name: "signal", what: "signal to oneself and back", threshold: Some(&SIGNAL) },
     Kind { name: "fork_exec", what: "fork, exec, wait", threshold: Some(&EXEC) },
     Kind { name: "thread", what: "thread, and join", threshold: Some(&THREAD) },
@@ -198,7 +200,7 @@ impl Bench<'_> {
             for (mut command, least) in sides.into_iter().zip(&mut least) {
                 for line in self.work_directory.output(&mut command)?.lines() {
                     let (name, time) = line.split_once(' ').context("calls.c says a name and a time")?;
-                    let time: f64 = time.parse().with_context(|| format!("calls.c said {line:?}"))?;
+                    let time: f64 = time.parse().with_context(|| format!("calls.c printed {line:?}"))?;
                     let known = least.entry(name.to_owned()).or_insert(time);
                     *known = known.min(time);
                 }
@@ -293,11 +295,11 @@ impl Bench<'_> {
         let mut command = Command::new(&self.runtime);
         let done =
             command.args(["--stats", "./hello-x32"]).current_dir(self.work_directory.folder()).output()?;
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        let kib = said
+        let printed = String::from_utf8_lossy(&done.stderr).into_owned();
+        let kib = printed
             .split_once(" KiB of the resident")
             .and_then(|(before, _)| before.rsplit(' ').next()?.parse::<f64>().ok())
-            .with_context(|| format!("x32run --stats said {said:?}"))?;
+            .with_context(|| format!("x32run --stats printed {printed:?}"))?;
         if kib > RESIDENT_BAR {
             missed.push(format!("resident {kib:.0} KiB"));
         }
@@ -399,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_name_is_told_from_what_has_none() {
+    fn rows_with_and_without_a_name_are_distinguished() {
         let text = "cmd: x\nevents: Ir Dr\nfl=???\nfn=???\n0 30 4\nfn=door\n0 5 1\n7 2 1\nsummary: 37 6\n";
         assert_eq!(shares(text).unwrap(), (7.0, 30.0));
         assert!(shares("events: Ir\n").is_err());

@@ -31,10 +31,12 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         x32.arg("./every_call-x32").args(&spells);
         for (mut command, least) in [native, x32].into_iter().zip(&mut least) {
             for line in work_directory.output(&mut command)?.lines() {
-                let mut said = line.split(' ');
-                let name = said.next().unwrap_or_default().to_owned();
-                let time: f64 =
-                    said.next_back().and_then(|time| time.parse().ok()).with_context(|| line.to_owned())?;
+                let mut printed = line.split(' ');
+                let name = printed.next().unwrap_or_default().to_owned();
+                let time: f64 = printed
+                    .next_back()
+                    .and_then(|time| time.parse().ok())
+                    .with_context(|| line.to_owned())?;
                 let known = least.entry(name).or_insert(time);
                 *known = known.min(time);
             }
@@ -44,7 +46,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let mut ratios = Vec::new();
     let mut missed = Vec::new();
     for (name, native) in &least[0] {
-        let x32 = *least[1].get(name).with_context(|| format!("{name} is not told of x32"))?;
+        let x32 = *least[1].get(name).with_context(|| format!("{name} is not in the output of x32"))?;
         let ratio = x32 / native;
         ratios.push(ratio);
         if ratio > MOST && !EXPLAINED.contains(&name.as_str()) {

@@ -12,7 +12,7 @@ use crate::work_directory::WorkDirectory;
 const MOST: f64 = 2.0;
 
 /// What docs/x32.md says why of.
-const EXPLAINED: [&str; 5] = ["getdents", "getdents64", "io_setup", "mremap", "munlockall"];
+const EXPLAINED: [&str; 4] = ["getdents", "getdents64", "io_setup", "munlockall"];
 
 /// What is answered otherwise on purpose: docs/x32-calls.md says why.
 const REFUSED: [&str; 1] = ["kexec_load"];
@@ -65,8 +65,8 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     // Time is what has been executed, so that the kernel's ticks come in the same places in every boot.
     let mut options = words(MACHINE);
     options.extend(["-plugin", &plugin]);
-    let said = machine::boot(&kernel, COMMAND_LINE, &archive.end(), &options, 400)?;
-    let counted = of_sides(&String::from_utf8_lossy(&said), &std::fs::read_to_string(&counts)?)?;
+    let output = machine::boot(&kernel, COMMAND_LINE, &archive.end(), &options, 400)?;
+    let counted = of_sides(&String::from_utf8_lossy(&output), &std::fs::read_to_string(&counts)?)?;
     let release = kernel.file_name().unwrap_or_default().to_string_lossy().replace("vmlinuz-", "");
     section(&counted, &release)
 }
@@ -82,14 +82,14 @@ fn words(text: &str) -> Vec<&str> {
 type Side = BTreeMap<String, (i64, Count)>;
 
 /// From the stage's report, and from what the plugin wrote at the markers.
-fn of_sides(said: &str, marks: &str) -> anyhow::Result<Vec<Side>> {
+fn of_sides(output: &str, marks: &str) -> anyhow::Result<Vec<Side>> {
     let mut spells = spells(marks)?.into_iter();
     let mut sides: Vec<Side> = Vec::new();
     let mut nothing = None;
-    for line in said.lines() {
+    for line in output.lines() {
         if let Some(head) = line.strip_prefix("@@ ") {
             if !head.contains(" exit 0 ") {
-                bail!("the guest reports {head:?}: {said}");
+                bail!("the guest reports {head:?}: {output}");
             }
             sides.push(Side::new());
             nothing = None;
@@ -109,7 +109,7 @@ fn of_sides(said: &str, marks: &str) -> anyhow::Result<Vec<Side>> {
         sides.last_mut().context("no report")?.insert(name.to_owned(), (answer.parse()?, count));
     }
     if sides.len() != SIDES.len() || spells.next().is_some() {
-        bail!("the guest's report and the markers do not fit: {said}");
+        bail!("the guest's report and the markers do not fit: {output}");
     }
     Ok(sides)
 }
@@ -143,10 +143,11 @@ fn section(sides: &[Side], release: &str) -> anyhow::Result<Section> {
     let (mut ratios, mut native_ratios, mut missed) = (Vec::new(), Vec::new(), Vec::new());
     for (name, (answer, native)) in own {
         let (_, wide) = wide.get(name).with_context(|| format!("{name} is missing for x86-64"))?;
-        let (said, x32run) = through.get(name).with_context(|| format!("{name} is missing under x32run"))?;
+        let (output, x32run) =
+            through.get(name).with_context(|| format!("{name} is missing under x32run"))?;
         let ratio = x32run.sum() / native.sum();
-        if said != answer && !REFUSED.contains(&name.as_str()) {
-            missed.push(format!("{name} answers {said}, and not {answer}"));
+        if output != answer && !REFUSED.contains(&name.as_str()) {
+            missed.push(format!("{name} answers {output}, and not {answer}"));
         }
         ratios.push(ratio);
         native_ratios.push(native.sum() / wide.sum());
@@ -217,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_call_is_what_its_spell_has_more_than_the_empty_one() {
-        let said = SIDES.map(|side| format!("@@ {side} exit 0 20\n 0\nread -9\n")).concat();
+        let output = SIDES.map(|side| format!("@@ {side} exit 0 20\n 0\nread -9\n")).concat();
         let sides =
-            of_sides(&said, &marks(&[(50, 0), (150, 3000), (50, 0), (160, 3000), (50, 0), (250, 3500)]))
+            of_sides(&output, &marks(&[(50, 0), (150, 3000), (50, 0), (160, 3000), (50, 0), (250, 3500)]))
                 .unwrap();
         let sums: Vec<f64> = sides.iter().map(|side| side["read"].1.sum()).collect();
         assert_eq!(sums, [310.0, 311.0, 370.0]);
@@ -228,9 +229,9 @@ mod tests {
 
     #[test]
     fn a_report_that_does_not_fit_is_no_result() {
-        let said = SIDES.map(|side| format!("@@ {side} exit 0 20\n 0\nread -9\n")).concat();
-        assert!(of_sides(&said, &marks(&[(50, 0)])).is_err());
-        assert!(of_sides(&said.replacen("exit 0", "signal 11", 1), &marks(&[(50, 0); 6])).is_err());
-        assert!(of_sides(&said, &marks(&[(50, 0); 7])).is_err());
+        let output = SIDES.map(|side| format!("@@ {side} exit 0 20\n 0\nread -9\n")).concat();
+        assert!(of_sides(&output, &marks(&[(50, 0)])).is_err());
+        assert!(of_sides(&output.replacen("exit 0", "signal 11", 1), &marks(&[(50, 0); 6])).is_err());
+        assert!(of_sides(&output, &marks(&[(50, 0); 7])).is_err());
     }
 }

@@ -27,8 +27,9 @@ fn main() {
         .args(["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"])
         .arg(format!("-DX32_VERSION=\"{}\"", env!("CARGO_PKG_VERSION")))
         .args(["-ffreestanding", "-static", "-no-pie", "-fpie", "-nostdlib", "-fno-stack-protector"])
+        .args(["-ffunction-sections".to_string(), format!("-L{}", folder.display())])
         .arg(format!("-Wl,-T,{}", folder.join("layout.ld").display()))
-        // A system call leaves the program's vector registers alone, and so does what stands in for the kernel.
+        // A system call leaves the program's vector registers alone, and so does the runtime.
         .args(["-mgeneral-regs-only", "-mno-red-zone", "-fno-asynchronous-unwind-tables"])
         // Or loops that copy become calls to memcpy, and there is none.
         .args(["-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,-z,noexecstack"])

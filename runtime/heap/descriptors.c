@@ -8,7 +8,7 @@
 
 #include "log_file.h"
 #include "real.h"
-#include "recorder.h"
+#include "state.h"
 
 #pragma GCC visibility push(default)
 

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "event.h"
 #include "modules.h"
 #include "real.h"
-#include "recorder.h"
 
 /* `spare_of` comes before the record: an allocator may allocate to answer malloc_usable_size. */
 #define RECORD(block, size, attributes)                                                                      \
     do {                                                                                                     \
         if (LIKELY((block) != NULL && !is_allocators(CALLER_CODE))) {                                        \
             uint64_t spare = spare_of((block), (size));                                                      \
-            struct stream *stream = recorder_enter(ENTERED);                                                 \
+            struct stream *stream = lifecycle_enter(ENTERED);                                                \
             if (LIKELY(stream != NULL)) {                                                                    \
-                recorder_allocated(stream, (block), (size), spare, (attributes), CALLER);                    \
-                recorder_leave(stream);                                                                      \
+                event_allocated(stream, (block), (size), spare, (attributes), CALLER);                       \
+                lifecycle_leave(stream);                                                                     \
             }                                                                                                \
         }                                                                                                    \
     } while (0)
@@ -27,13 +27,13 @@
 /* Records a release before the block is freed. A block with a mapping of its own may have held a stack, which
  * cannot be read afterwards. */
 static inline void release(void *block, uintptr_t code, uintptr_t entered) {
-    struct stream *stream = is_allocators(code) ? NULL : recorder_enter(entered);
+    struct stream *stream = is_allocators(code) ? NULL : lifecycle_enter(entered);
     if (UNLIKELY(real_is_glibc && ((const size_t *)block)[-1] & CHUNK_MAPPED)) {
-        recorder_unmaps();
+        state_unmaps();
     }
     if (LIKELY(stream != NULL)) {
-        recorder_released(stream, block);
-        recorder_leave(stream);
+        event_released(stream, block);
+        lifecycle_leave(stream);
     }
 }
 
@@ -83,10 +83,10 @@ void *HOOK(realloc)(void *old, size_t size) {
     void *block = REAL(realloc)(old, size);
     RECORD(block, size, LOG_REALLOC);
     if (UNLIKELY(block == NULL && old != NULL && size != 0)) {
-        struct stream *stream = recorder_enter(ENTERED);
+        struct stream *stream = lifecycle_enter(ENTERED);
         if (stream != NULL) {
             recorder_write(stream, LOG_KEPT, 0, NULL);
-            recorder_leave(stream);
+            lifecycle_leave(stream);
         }
     }
     return block;
@@ -146,22 +146,22 @@ void *HOOK(pvalloc)(size_t size) {
 
 static inline void mapped(void *address, size_t size, int protection, int flags, uintptr_t code,
                           uintptr_t stack, uintptr_t frame, uintptr_t entered) {
-    struct stream *stream = address != MAP_FAILED ? recorder_enter(entered) : NULL;
+    struct stream *stream = address != MAP_FAILED ? lifecycle_enter(entered) : NULL;
     if (stream != NULL) {
-        uint32_t node = recorder.stacks ? recorder_stack(stream, code, stack, frame) : 0;
+        uint32_t node = recorder.stacks ? stack_number(stream, code, stack, frame) : 0;
         uint64_t numbers[5] = {(uintptr_t)address, size, node, (uint32_t)protection, (uint32_t)flags};
         recorder_write_event(stream, LOG_MAP, 5, numbers);
-        recorder_leave(stream);
+        lifecycle_leave(stream);
     }
 }
 
 static inline void unmapped(void *address, size_t size, uintptr_t entered) {
-    struct stream *stream = recorder_enter(entered);
-    recorder_unmaps();
+    struct stream *stream = lifecycle_enter(entered);
+    state_unmaps();
     if (stream != NULL) {
         uint64_t numbers[2] = {(uintptr_t)address, size};
         recorder_write_event(stream, LOG_UNMAP, 2, numbers);
-        recorder_leave(stream);
+        lifecycle_leave(stream);
     }
 }
 
@@ -230,7 +230,7 @@ int HOOK(dlclose)(void *module) {
     uintptr_t within = (uintptr_t)((const struct link_map *)module)->l_ld;
     int result = REAL(dlclose)(module);
     if (!modules_is_loaded(within)) {
-        recorder_closed();
+        lifecycle_closed();
     }
     return result;
 }

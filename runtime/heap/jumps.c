@@ -5,8 +5,8 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include "lifecycle.h"
 #include "real.h"
-#include "recorder.h"
 
 /* Where glibc keeps the stack pointer in a jmp_buf (sysdeps/x86_64/jmpbuf-offsets.h, sysdeps/i386), and the
  * guard that it is mangled with in the thread's header (tcbhead_t in sysdeps/x86_64/nptl/tls.h,
@@ -36,7 +36,7 @@ static uintptr_t stack_of(const struct __jmp_buf_tag *buffer) {
 
 #define JUMP(name)                                                                                           \
     __attribute__((noreturn)) void HOOK(name)(struct __jmp_buf_tag * buffer, int value) {                    \
-        recorder_jumps(stack_of(buffer));                                                                    \
+        lifecycle_jumps(stack_of(buffer));                                                                   \
         while (real_ready() && REAL(name) != NULL) {                                                         \
             REAL(name)(buffer, value);                                                                       \
         }                                                                                                    \
@@ -57,7 +57,7 @@ JUMP_BY_NAME(__longjmp_chk)
 #endif
 
 int HOOK(setcontext)(const ucontext_t *context) {
-    recorder_jumps((uintptr_t)context->uc_mcontext.gregs[STACK_REGISTER]);
+    lifecycle_jumps((uintptr_t)context->uc_mcontext.gregs[STACK_REGISTER]);
     if (!real_ready()) {
         errno = ENOSYS;
         return -1;

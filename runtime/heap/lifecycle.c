@@ -1,10 +1,11 @@
 /* The recorder during the life of a process: begin, threads, forks, jumps out of handlers, end. */
 #define _GNU_SOURCE
-#include "aside.h"
+#include "lifecycle.h"
+#include "environment.h"
 #include "kernel.h"
 #include "log_file.h"
 #include "modules.h"
-#include "processes.h"
+#include "own_stack.h"
 #include "real.h"
 #include "recorder.h"
 #include "stack.h"
@@ -20,7 +21,6 @@ extern const char __libc_single_threaded __attribute__((weak));
 #define STARTING 0xffffffffU
 /* How many signal handlers may interrupt each other's records. */
 #define DEEPEST_NESTING 4
-#define FIRST_STACK 65536
 
 static const char several_threads = 0;
 static char base[3072];          /* of the names of logs */
@@ -29,13 +29,13 @@ static enum log_loss start_loss; /* why none is */
 static uint32_t epochs;          /* their number so far */
 static uint32_t stream_count;
 static struct stream *idle_streams;
-/* Guards the streams and `first_stack`. Its holder is SILENT and blocks signals, so that no handler waits for
- * the thread that it interrupted. */
+/* Guards the streams and the first stack. Its holder is SILENT and blocks signals, so that no handler waits
+ * for the thread that it interrupted. */
 static uint32_t lock;
-static uint8_t first_stack[FIRST_STACK] __attribute__((aligned(16)));
 static pthread_key_t key;
 static int has_key;
-static struct log_process found = {.state = 0}; /* facts that are known before there is a log */
+static uint32_t own_state; /* LOG_HAS_STACKS, LOG_LINKED */
+static int has_children;
 
 /* A futex with priority inheritance: the kernel lends the holder the priority of a waiting real-time thread,
  * which would never yield to the holder. */
@@ -60,36 +60,6 @@ static void wait_a_little(void) {
     syscall(SYS_nanosleep, &time, NULL);
 }
 
-void recorder_allocator(const char *file, int glibc, int replaced) {
-    strncpy(found.allocator, file, sizeof found.allocator - 1);
-    found.state |= (glibc ? LOG_GLIBC : 0) | (replaced ? LOG_OWN_MALLOC : 0);
-    if (recorder.process != NULL) {
-        memcpy(recorder.process->allocator, found.allocator, sizeof found.allocator);
-        recorder.process->state |= found.state;
-    }
-}
-
-void recorder_aside(void (*function)(void *), void *argument) {
-    struct thread *thread = &recorder_thread;
-    struct stream *stream = thread->stream;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    int is_aside = here - (uintptr_t)first_stack < sizeof first_stack ||
-                   (stream != NULL && here - (uintptr_t)stream->own_stack < OWN_STACK);
-    if (is_aside) {
-        function(argument);
-        return;
-    }
-    int error = errno;
-    uint64_t before = kernel_hold_signals();
-    if (stream != NULL) {
-        aside_call(function, argument, stream->own_stack + OWN_STACK);
-    } else {
-        function(argument);
-    }
-    kernel_allow_signals(before);
-    errno = error;
-}
-
 /* Claims and fills the chunk that describes this process. */
 static int begin_process(uint32_t parent, uint64_t inherited) {
     uint32_t chunk;
@@ -111,8 +81,8 @@ static int begin_process(uint32_t parent, uint64_t inherited) {
     process->parent_number = (uint32_t)syscall(SYS_getppid);
     process->inherited = inherited;
     process->began = kernel_time();
-    process->state = found.state;
-    memcpy(process->allocator, found.allocator, sizeof process->allocator);
+    process->state = state_allocator.state | own_state;
+    memcpy(process->allocator, state_allocator.file, sizeof process->allocator);
     long length =
         syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", process->program, sizeof process->program - 1);
     if (length > 0) {
@@ -161,7 +131,7 @@ static void release_stream(void *argument) {
 
 /* In the child of a fork, perhaps by a signal handler: records that the handler interrupted are finished in
  * memory that the parent does not share. */
-void recorder_forked(void) {
+void lifecycle_forked(void) {
     struct stream *stream = recorder_thread.stream;
     uint64_t before = kernel_hold_signals();
     for (; stream != NULL; stream = stream->outer) {
@@ -172,6 +142,11 @@ void recorder_forked(void) {
     kernel_allow_signals(before);
 }
 
+void lifecycle_forks(void) { has_children = 1; }
+
+/* Whether no other process can be writing to the log. */
+static int is_alone(void) { return !has_children && recorder.process_chunk == 0; }
+
 static void start(void) {
     const char *wanted = getenv("WIDTHWISE_HEAP_LOG");
     started = -1;
@@ -181,9 +156,9 @@ static void start(void) {
     strcpy(base, wanted);
     const char *stacks = getenv("WIDTHWISE_HEAP_STACKS");
     recorder.stacks = stacks == NULL || strcmp(stacks, "0") != 0;
-    found.state |= recorder.stacks ? LOG_HAS_STACKS : 0;
+    own_state |= recorder.stacks ? LOG_HAS_STACKS : 0;
 #ifdef WIDTHWISE_HEAP_LINKED
-    found.state |= LOG_LINKED;
+    own_state |= LOG_LINKED;
 #endif
     recorder.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &several_threads;
     /* MADV_WIPEONFORK is for memory without a file. */
@@ -194,8 +169,8 @@ static void start(void) {
     epoch->number = ++epochs;
     syscall(SYS_madvise, epoch, PAGE, MADV_WIPEONFORK);
     has_key = pthread_key_create(&key, release_stream) == 0;
-    pthread_atfork(processes_fork, NULL, recorder_forked);
-    processes_know_environment();
+    pthread_atfork(lifecycle_forks, NULL, lifecycle_forked);
+    environment_know();
     started = 1;
     recorder.epoch = epoch;
 }
@@ -313,7 +288,7 @@ static void begin_child(void) {
                                     __ATOMIC_ACQUIRE)) {
         lock = 0; /* a thread of the parent may have held it */
         take(&lock);
-        aside_call((void (*)(void *))start_child, NULL, first_stack + sizeof first_stack);
+        aside_call_first((void (*)(void *))start_child, NULL);
         give(&lock);
         __atomic_store_n(&recorder.epoch->number, ++epochs, __ATOMIC_RELEASE);
     }
@@ -322,7 +297,7 @@ static void begin_child(void) {
     }
 }
 
-struct stream *recorder_prepare(void) {
+struct stream *lifecycle_prepare(void) {
     struct thread *thread = &recorder_thread;
     if (started < 0 && recorder.process != NULL && thread->inside == OUTSIDE) {
         __atomic_fetch_add(&recorder.process->lost[start_loss], 1, __ATOMIC_RELAXED);
@@ -340,7 +315,7 @@ struct stream *recorder_prepare(void) {
         begin_child();
     }
     take(&lock);
-    aside_call(prepare, &preparation, first_stack + sizeof first_stack);
+    aside_call_first(prepare, &preparation);
     give(&lock);
     thread->inside = preparation.stream != NULL ? RECORDING : preparation.inside;
     kernel_allow_signals(before);
@@ -348,7 +323,7 @@ struct stream *recorder_prepare(void) {
     return preparation.stream;
 }
 
-void recorder_resume(struct stream *stream) {
+void lifecycle_resume(struct stream *stream) {
     /* With swapcontext, records of handlers may end in any order. */
     if (recorder_thread.stream == stream) {
         recorder_thread.stream = stream->outer; /* whose record continues */
@@ -356,7 +331,7 @@ void recorder_resume(struct stream *stream) {
 }
 
 /* A jump abandons the records of the frames that it leaves: their streams begin again. */
-void recorder_jumps(uintptr_t target) {
+void lifecycle_jumps(uintptr_t target) {
     struct thread *thread = &recorder_thread;
     struct stream *left = NULL;
     if (thread->inside == OUTSIDE) {
@@ -384,7 +359,7 @@ void recorder_jumps(uintptr_t target) {
     kernel_allow_signals(before);
 }
 
-void recorder_closed(void) {
+void lifecycle_closed(void) {
     if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING) {
         uint32_t number = __atomic_add_fetch(&epochs, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&recorder.epoch->number, number, __ATOMIC_RELAXED);
@@ -395,15 +370,15 @@ void recorder_closed(void) {
  * recorded. */
 __attribute__((constructor)) static void begin(void) {
     if (real_ready()) {
-        struct stream *stream = recorder_enter(ENTERED);
+        struct stream *stream = lifecycle_enter(ENTERED);
         if (stream != NULL) {
-            recorder_leave(stream);
+            lifecycle_leave(stream);
         }
     }
 }
 
 /* A child of vfork that ends here runs in its parent's memory; the log is the parent's. */
-void recorder_ends(void) {
+void lifecycle_ends(void) {
     if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING &&
         recorder.process != NULL && recorder.process->process == (uint32_t)syscall(SYS_getpid)) {
         __atomic_fetch_or(&recorder.process->state, LOG_ENDED, __ATOMIC_RELAXED);
@@ -418,11 +393,11 @@ __attribute__((destructor)) static void end(void) {
         thread->inside = SILENT;
         recorder_write_time(stream);
         thread->inside = OUTSIDE;
-        recorder_ends();
-        if (processes_is_alone()) {
+        lifecycle_ends();
+        if (is_alone()) {
             log_file_trim();
         }
     } else {
-        recorder_ends(); /* exit() was called by a thread that never allocated, or in a signal's handler */
+        lifecycle_ends(); /* exit() was called by a thread that never allocated, or in a signal's handler */
     }
 }

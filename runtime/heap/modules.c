@@ -3,6 +3,8 @@
 #include "kernel.h"
 #include "log_file.h"
 #include "module.h"
+#include "own_stack.h"
+#include "recorder.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -149,7 +151,7 @@ static void grow_rules(void *argument) {
 /* Half of the table stays free. If it cannot grow, it is cleared. */
 static int has_room(struct stream *stream) {
     if (UNLIKELY(stream->rule_count * 2 >= stream->rule_room)) {
-        recorder_aside(grow_rules, stream);
+        aside_call(grow_rules, stream);
         if (stream->rule_count * 2 >= stream->rule_room) {
             if (stream->rule_room == 0) {
                 return 0;

@@ -2,7 +2,7 @@
 #ifndef WIDTHWISE_HEAP_MODULES_H
 #define WIDTHWISE_HEAP_MODULES_H
 
-#include "recorder.h"
+#include "state.h"
 
 /* As modules_rule, for a rule that is not in the cache. */
 struct rule modules_find_rule(struct stream *stream, uintptr_t code);

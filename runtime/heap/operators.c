@@ -13,8 +13,9 @@
 #include <link.h>
 #include <stdlib.h>
 
+#include "event.h"
+#include "own_stack.h"
 #include "real.h"
-#include "recorder.h"
 
 #ifdef __LP64__
 #define SIZED(before, after) before##m##after
@@ -87,10 +88,10 @@ static void find(struct found *found, const char *name, uintptr_t caller) {
         return; /* dlsym allocates by malloc, so it never calls an operator */
     }
     struct search search = {found, name, caller};
-    struct stream *stream = recorder_enter(ENTERED);
+    struct stream *stream = lifecycle_enter(ENTERED);
     if (stream != NULL) {
-        recorder_aside(look, &search);
-        recorder_leave(stream);
+        aside_call(look, &search);
+        lifecycle_leave(stream);
     } else {
         look(&search);
     }
@@ -112,10 +113,10 @@ static void recorder_no_memory(void) {
 #define RECORD(block, size, spare, attributes)                                                               \
     do {                                                                                                     \
         uint64_t more = (block) != NULL ? (spare) : 0;                                                       \
-        struct stream *stream = (block) != NULL ? recorder_enter(ENTERED) : NULL;                            \
+        struct stream *stream = (block) != NULL ? lifecycle_enter(ENTERED) : NULL;                           \
         if (LIKELY(stream != NULL)) {                                                                        \
-            recorder_allocated(stream, (block), (size), more, (attributes), CALLER);                         \
-            recorder_leave(stream);                                                                          \
+            event_allocated(stream, (block), (size), more, (attributes), CALLER);                            \
+            lifecycle_leave(stream);                                                                         \
         }                                                                                                    \
     } while (0)
 
@@ -155,10 +156,10 @@ static void recorder_no_memory(void) {
         if (UNLIKELY(is_early(block))) {                                                                     \
             return;                                                                                          \
         }                                                                                                    \
-        struct stream *stream = block != NULL ? recorder_enter(ENTERED) : NULL;                              \
+        struct stream *stream = block != NULL ? lifecycle_enter(ENTERED) : NULL;                             \
         if (LIKELY(stream != NULL)) {                                                                        \
-            recorder_released(stream, block);                                                                \
-            recorder_leave(stream);                                                                          \
+            event_released(stream, block);                                                                   \
+            lifecycle_leave(stream);                                                                         \
         }                                                                                                    \
         if (LIKELY(found.is_plain)) {                                                                        \
             real.free(block);                                                                                \

@@ -1,156 +1,34 @@
-/* Hooks of the functions that execute programs. If a program has emptied its environment, the hooks add the
- * variables that the dynamic linker and the recorder need. */
+/* Hooks of the functions that execute programs: these are recorded too, and each execution is written to the
+ * log. */
 #define _GNU_SOURCE
-#include "processes.h"
+#include "environment.h"
 #include "kernel.h"
-#include "log_file.h"
+#include "lifecycle.h"
 #include "real.h"
 #include "recorder.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define VARIABLES 3
-#define PRELOAD "LD_PRELOAD="
-
-static const char *const names[VARIABLES] = {PRELOAD, "WIDTHWISE_HEAP_LOG=", "WIDTHWISE_HEAP_STACKS="};
-static char values[VARIABLES][4096]; /* NAME=VALUE; LD_PRELOAD with the recorder's own entry only */
-static int has_children;
-
-void processes_fork(void) { has_children = 1; }
-
-int processes_is_alone(void) { return !has_children && recorder.process_chunk == 0; }
-
-static int begins_with(const char *text, const char *beginning) {
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-static const char *find(char *const *environment, const char *name) {
-    for (; environment != NULL && *environment != NULL; environment++) {
-        if (begins_with(*environment, name)) {
-            return *environment;
-        }
-    }
-    return NULL;
-}
-
-/* The recorder's entry of LD_PRELOAD: colons and spaces separate entries (ld.so(8)). */
-static void keep_entry(const char *list) {
-    const char *at = list + strlen(PRELOAD);
-    while (*at != 0) {
-        size_t length = strcspn(at, ": ");
-        const char *library = "libwidthwise-heap.so";
-        size_t ending = strlen(library);
-        if (length >= ending && memcmp(at + length - ending, library, ending) == 0 &&
-            length + strlen(PRELOAD) < sizeof values[0]) {
-            memcpy(values[0], PRELOAD, strlen(PRELOAD));
-            memcpy(values[0] + strlen(PRELOAD), at, length);
-        }
-        at += length + (at[length] != 0);
-    }
-}
-
-void processes_know_environment(void) {
-    for (unsigned i = 0; i < VARIABLES; i++) {
-        const char *found = find(environ, names[i]);
-        if (found != NULL && i == 0) {
-            keep_entry(found);
-        } else if (found != NULL) {
-            strncpy(values[i], found, sizeof values[i] - 1);
-        }
-    }
-}
-
-static int is_complete(char *const *environment) {
-    for (unsigned i = 0; i < VARIABLES; i++) {
-        const char *found = find(environment, names[i]);
-        const char *entry = values[i] + strlen(names[i]);
-        if (values[i][0] != 0 && (found == NULL || (i == 0 && strstr(found, entry) == NULL))) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-struct wanted {
-    struct stream *stream;
-    uint32_t room;
-};
-
-static void make_room(void *argument) {
-    struct wanted *wanted = argument;
-    struct stream *stream = wanted->stream;
-    void *memory = log_file_memory(wanted->room, &recorder.process->anonymous);
-    if (memory == NULL) {
-        return;
-    }
-    if (stream->environment != NULL) {
-        kernel_unmap(stream->environment, stream->environment_room);
-    }
-    stream->environment = memory;
-    stream->environment_room = wanted->room;
-}
-
-/* The environment with the missing variables, in memory of the thread's stream: a child of vfork shares that
- * memory with its parent's thread, which waits. */
-static char *const *completed(struct stream *stream, char *const *environment) {
-    if (is_complete(environment)) {
-        return environment;
-    }
-    size_t count = 0;
-    while (environment != NULL && environment[count] != NULL) {
-        count++;
-    }
-    const char *list = find(environment, PRELOAD);
-    size_t text = list == NULL ? 0 : strlen(list) + strlen(values[0]) + 2;
-    struct wanted wanted = {stream, (uint32_t)((count + VARIABLES + 1) * sizeof(char *) + text)};
-    if (wanted.room > stream->environment_room) {
-        recorder_aside(make_room, &wanted);
-        if (wanted.room > stream->environment_room) {
-            return environment;
-        }
-    }
-    char **made = stream->environment, *joined = (char *)(made + count + VARIABLES + 1);
-    size_t length = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (environment[i] == list && values[0][0] != 0 &&
-            strstr(list, values[0] + strlen(PRELOAD)) == NULL) {
-            strcpy(joined, values[0]);
-            strcat(joined, ":");
-            strcat(joined, list + strlen(PRELOAD));
-            made[length++] = joined;
-        } else {
-            made[length++] = environment[i];
-        }
-    }
-    for (unsigned i = 0; i < VARIABLES; i++) {
-        if (values[i][0] != 0 && find(environment, names[i]) == NULL) {
-            made[length++] = values[i];
-        }
-    }
-    made[length] = NULL;
-    return made;
-}
-
 /* `process`: 0 where it is not known. */
 static void write_execution(uint64_t process, enum log_exec state, const char *path, uintptr_t entered) {
     int error = errno;
-    struct stream *stream = recorder_enter(entered);
-    has_children = 1;
+    struct stream *stream = lifecycle_enter(entered);
+    lifecycle_forks();
     if (stream != NULL) {
         uint64_t numbers[2] = {process, state};
         recorder_write_text(stream, LOG_EXEC, 2, numbers, path != NULL ? path : "");
-        recorder_leave(stream);
+        lifecycle_leave(stream);
     }
     errno = error;
 }
 
 static char *const *prepared(char *const *environment, uintptr_t entered) {
     int error = errno;
-    struct stream *stream = recorder_enter(entered);
+    struct stream *stream = lifecycle_enter(entered);
     if (stream != NULL) {
-        environment = completed(stream, environment);
-        recorder_leave(stream);
+        environment = environment_completed(stream, environment);
+        lifecycle_leave(stream);
     }
     errno = error;
     return environment;
@@ -242,8 +120,8 @@ int HOOK(system)(const char *command) {
         errno = ENOSYS;
         return -1;
     }
-    has_children = 1;
-    if (command != NULL && !is_complete(environ)) {
+    lifecycle_forks();
+    if (command != NULL && !environment_is_complete(environ)) {
         write_execution(0, LOG_STARTED, command, ENTERED);
     }
     return REAL(system)(command);
@@ -252,7 +130,7 @@ int HOOK(system)(const char *command) {
 /* _exit runs no destructor. Without these hooks the log would look as if a signal had killed the process. */
 void HOOK(_exit)(int status) {
     if (real_ready()) {
-        recorder_ends();
+        lifecycle_ends();
         REAL(_exit)(status);
     }
     for (;;) {
@@ -262,7 +140,7 @@ void HOOK(_exit)(int status) {
 
 void HOOK(_Exit)(int status) {
     if (real_ready()) {
-        recorder_ends();
+        lifecycle_ends();
         REAL(_Exit)(status);
     }
     for (;;) {
@@ -275,8 +153,8 @@ FILE *HOOK(popen)(const char *command, const char *type) {
         errno = ENOSYS;
         return NULL;
     }
-    has_children = 1;
-    if (!is_complete(environ)) {
+    lifecycle_forks();
+    if (!environment_is_complete(environ)) {
         write_execution(0, LOG_STARTED, command, ENTERED);
     }
     return REAL(popen)(command, type);
@@ -323,10 +201,10 @@ pid_t _Fork(void) {
         errno = ENOSYS;
         return -1;
     }
-    has_children = 1;
+    lifecycle_forks();
     pid_t child = REAL(_Fork)();
     if (child == 0) {
-        recorder_forked();
+        lifecycle_forked();
     }
     return child;
 }

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "real.h"
-#include "recorder.h"
+#include "state.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -29,7 +29,7 @@ size_t early_size(const void *address) { return ((const size_t *)address)[-1]; }
 /* A program with a malloc of its own cannot be linked with --wrap, so this malloc is the C library's. */
 __attribute__((constructor)) static void know_allocator(void) {
     real_is_glibc = 1;
-    recorder_allocator("", 1, 0);
+    state_know_allocator("", 1, 0);
 }
 
 #else
@@ -114,7 +114,7 @@ int real_find(void) {
         dl_iterate_phdr(measure, &allocators);
         dl_iterate_phdr(measure, &recorders);
     }
-    recorder_allocator(allocator.dli_fname != NULL ? allocator.dli_fname : "", real_is_glibc, replaced);
+    state_know_allocator(allocator.dli_fname != NULL ? allocator.dli_fname : "", real_is_glibc, replaced);
     real = found;
     looking = 0;
     return 1;

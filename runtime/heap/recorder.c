@@ -2,11 +2,9 @@
 #include "recorder.h"
 #include "kernel.h"
 #include "log_file.h"
+#include "own_stack.h"
 
 #include <string.h>
-
-struct recorder recorder;
-__thread struct thread recorder_thread __attribute__((tls_model("initial-exec")));
 
 /* Where a signal handler forks, the child may continue a record that the handler interrupted. That record is
  * the parent's. */
@@ -61,7 +59,7 @@ int recorder_rotate(struct stream *stream) {
         stream->at = (uint8_t *)(stream->buffer + 1);
         return 1;
     }
-    recorder_aside(rotate, stream);
+    aside_call(rotate, stream);
     if (stream->has_failed) {
         stream->at = stream->end = NULL;
     }

@@ -4,6 +4,7 @@
 #include "kernel.h"
 #include "log_file.h"
 #include "modules.h"
+#include "own_stack.h"
 #include "recorder.h"
 
 #define FIRST_NODES 1024
@@ -135,7 +136,7 @@ static uint32_t make_node(struct stream *stream, struct node *outer, uintptr_t c
 
 static uint32_t node_of(struct stream *stream, uintptr_t code, uint32_t parent) {
     if (UNLIKELY(stream->node_count + 1 >= stream->node_room)) {
-        recorder_aside(grow_nodes, stream);
+        aside_call(grow_nodes, stream);
         if (stream->node_count + 1 >= stream->node_room) {
             __atomic_fetch_add(&recorder.process->broken, 1, __ATOMIC_RELAXED);
             return LOG_BROKEN;
@@ -240,7 +241,7 @@ static inline void put_frame(struct frame *to, const struct frame *from, uint32_
     to->node = node;
 }
 
-uint32_t recorder_stack(struct stream *stream, uintptr_t code, uintptr_t stack, uintptr_t frame) {
+uint32_t stack_number(struct stream *stream, uintptr_t code, uintptr_t stack, uintptr_t frame) {
     begin_walk(stream);
     struct frame at = {code, stack, frame, 0};
     uint32_t count = 0, depth = stream->depth, parent = 0;

@@ -1,6 +1,6 @@
 /*
- * The launcher's protocol. crates/layout generates the structures of crates/measure/src/launcher.rs from this
- * header.
+ * The launcher's protocol. crates/layout generates the structures of crates/measure/src/run/launcher.rs from
+ * this header.
  *
  * Numbers are little-endian. Two stream sockets connect widthwise and the launcher:
  *

@@ -1,10 +1,10 @@
 #include "account.h"
 #include "calls.h"
+#include "diagnostics.h"
 #include "interception.h"
 #include "lock.h"
 #include "settings.h"
 #include "sites.h"
-#include "text.h"
 
 #define RUSAGE_SELF 0
 #define RUSAGE_THREAD 1
@@ -106,7 +106,9 @@ static void give_back(struct counts *cell) {
     add(&cells->signals, cell->signals);
     add(&cells->i386_calls, cell->i386_calls);
     add(&cells->sampled_ticks, cell->sampled_ticks);
+    add(&cells->samples, cell->samples);
     add(&cells->signal_ticks, cell->signal_ticks);
+    add(&cells->timed_signals, cell->timed_signals);
     add(&cells->probe_ticks, cell->probe_ticks);
     add(&cells->probes, cell->probes);
     for (u32 i = 0; i < ACCOUNT_NUMBERS; i++) {
@@ -346,7 +348,7 @@ void account_thread_ends(struct thread *thread) {
 }
 
 static void finish(enum account_state state) {
-    u64 began = account_ticks();
+    u64 began = cpu_time(CLOCK_THREAD_CPUTIME_ID);
     /* The next process needs the cell. Should this one go on (its execve fails, or other threads are left),
      * it counts where those do that found none. That touches pages, which are to be counted. */
     struct thread *thread = this_thread();
@@ -362,7 +364,7 @@ static void finish(enum account_state state) {
         data_before = data;
     }
     record->state = state;
-    record->ticks += account_ticks() - began;
+    record->account_ns += cpu_time(CLOCK_THREAD_CPUTIME_ID) - began;
 }
 
 void account_process_ends(void) {
@@ -454,9 +456,9 @@ void account_dispatch(struct frame *frame, struct counts *counts, void (*dispatc
     (trapped ? counts->trapped : counts->entered)[place]++;
     u32 calls = ++record->calls;
     if (calls >= FIRST_LOOK && (calls & (calls - 1)) == 0) {
-        u64 began = account_ticks();
+        u64 began = cpu_time(CLOCK_THREAD_CPUTIME_ID);
         look();
-        record->ticks += account_ticks() - began;
+        record->account_ns += cpu_time(CLOCK_THREAD_CPUTIME_ID) - began;
     }
     int timed = !trapped && (settings.costs == 0 ? is_sampled(thread) : settings.costs == 2);
     if (!timed) {
@@ -473,5 +475,8 @@ void account_dispatch(struct frame *frame, struct counts *counts, void (*dispatc
     thread->timed = 0;
     /* In a copy of the process these are others by now; a thread's last call does not come back. */
     counts = thread->counts;
-    counts->sampled_ticks += (ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST) << ACCOUNT_SHARE_BITS;
+    if (ticks < ACCOUNT_LONGEST) {
+        counts->sampled_ticks += ticks;
+        counts->samples++;
+    }
 }

@@ -17,7 +17,7 @@ _Static_assert(ACCOUNT_NUMBERS == TABLE_SIZE + 2, "the table has grown");
 #define ACCOUNT_OTHERS TABLE_SIZE
 /* One of so many calls that enter the runtime is timed. */
 #define ACCOUNT_SHARE_BITS 4
-/* Ticks: a timed stretch that took longer was interrupted. */
+/* Ticks: a timed stretch that took longer was interrupted, and is left out. */
 #define ACCOUNT_LONGEST 100000UL
 
 #define ACCOUNT_CELLS_SIZE (ACCOUNT_CELLS * sizeof(struct counts))

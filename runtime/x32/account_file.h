@@ -31,16 +31,16 @@ struct __attribute__((aligned(64))) counts {
     uint64_t plain;         /* calls made by a stub itself */
     uint64_t signals;       /* signals that were delivered by the runtime */
     uint64_t i386_calls;    /* calls through the i386 entry */
-    uint64_t sampled_ticks; /* of the time-stamp counter, in calls that entered without a trap: of one in 16,
-                               times 16 */
+    uint64_t sampled_ticks; /* of the time-stamp counter, in some of the calls that entered without a trap */
+    uint64_t samples;       /* so many: one in 16, without those that were interrupted */
     uint64_t signal_ticks;  /* in the delivery of signals */
+    uint64_t timed_signals; /* so many of them: those that were not interrupted */
     uint64_t probe_ticks; /* of calls through the i386 entry that do nothing, made after some of the others */
     uint64_t probes;
     uint32_t entered[ACCOUNT_NUMBERS]; /* calls of rewritten sites that enter the runtime, by number */
     uint32_t trapped[ACCOUNT_NUMBERS]; /* calls that trapped */
-    uint32_t unused[4];                /* up to a multiple of a cache line */
 };
-_Static_assert(sizeof(struct counts) == 4480 && offsetof(struct counts, entered) == 64, "counts");
+_Static_assert(sizeof(struct counts) == 4480 && offsetof(struct counts, entered) == 80, "counts");
 
 enum account_state {
     ACCOUNT_ALIVE = 1,
@@ -58,7 +58,7 @@ struct account_record {
     uint64_t minor_faults, major_faults;
     uint64_t load_ns;      /* CPU time up to the program's first instruction */
     uint64_t rewriting_ns; /* CPU time of rewriting sites */
-    uint64_t ticks;        /* of this account itself */
+    uint64_t account_ns;   /* CPU time of this account itself */
     uint32_t blind;        /* the pages could not be counted */
     uint32_t forked;       /* a copy of a process, not an image that was loaded */
     uint32_t calls;        /* that entered the runtime; of several threads, about */

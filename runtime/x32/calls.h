@@ -9,8 +9,11 @@
 /* The call as the program made it, with another number. */
 long forward(struct frame *frame, u64 number);
 long x32_gate_now(long number, const u64 arguments[6]);
+/* The same with SIGSYS blocked (signal_masks.c). */
+long x32_gate_without_sigsys(long number, const u64 arguments[6]);
 static inline long x32_gate(long number, const u64 arguments[6]) {
-    return FOR_PROGRAM(x32_gate_now(number, arguments));
+    return __builtin_expect(this_thread()->guards_sigsys, 0) ? x32_gate_without_sigsys(number, arguments)
+                                                             : FOR_PROGRAM(x32_gate_now(number, arguments));
 }
 /* The i386 entry of the kernel: -ENOSYS where there is none, and under valgrind, which knows no such
  * instruction. */
@@ -44,6 +47,7 @@ long call_mprotect(struct frame *frame);
 long call_brk(struct frame *frame);
 long call_shmat(struct frame *frame);
 long call_shmdt(struct frame *frame);
+long call_lock_memory(struct frame *frame);
 long call_move_pages(struct frame *frame);
 
 /* vectors.c */

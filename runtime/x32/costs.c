@@ -1,11 +1,11 @@
 #include "costs.h"
 #include "account.h"
 #include "calls.h"
+#include "diagnostics.h"
 #include "interception.h"
 #include "settings.h"
 #include "sites.h"
 #include "space.h"
-#include "text.h"
 
 #define LOOPS 5
 #define NOTE 0x5744U
@@ -59,7 +59,7 @@ int costs_note(const struct frame *frame) {
         counts->sampled_ticks = 0;
     } else if (code == TIMERS_OFF) {
         settings.costs = 1;
-        ticks[NATIVE + LOOPS][rounds] = (u32)(counts->sampled_ticks >> ACCOUNT_SHARE_BITS);
+        ticks[NATIVE + LOOPS][rounds] = (u32)counts->sampled_ticks;
     } else if (code >= NOTE && code < NOTE + LOOPS && rounds < COSTS_ROUNDS + 2) {
         ticks[NATIVE + code - NOTE][rounds] = (u32)frame->rsi;
         rounds += code == NOTE + LOOPS - 1;

@@ -1,12 +1,13 @@
 #include "calls.h"
-#include "memory.h"
 #include "offsets.h"
 #include "settings.h"
 #include "signals.h"
+#include "site_places.h"
 #include "sites.h"
 #include "stub_users.h"
 #include "table.h"
 #include "trace.h"
+#include "user_memory.h"
 
 long forward(struct frame *frame, u64 number) {
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
@@ -95,7 +96,9 @@ static void dispatch(struct frame *frame) {
     }
     if (frame->trapped) {
         trace_count_trap();
-        sites_rewrite(frame->rip - 2, number);
+        if (!is_stub(frame->rip)) {
+            sites_rewrite(frame->rip - 2, number);
+        }
     }
     if (settings.trace) {
         trace_before(frame, number);

@@ -1,5 +1,5 @@
 #include "elf.h"
-#include "memory.h"
+#include "user_memory.h"
 #include <elf.h>
 
 enum elf_kind elf_kind(const u8 *bytes, size_t size) {

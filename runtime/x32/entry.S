@@ -18,6 +18,16 @@ _start:
     call x32_main
     ud2
 
+/* noreturn x32_continue_on(u64 stack_top, u64 *cells, u64 first_faults, void (*begin)(u64 *, u64)) */
+    .globl x32_continue_on
+    .type x32_continue_on, @function
+x32_continue_on:
+    mov %rdi, %rsp
+    mov %rsi, %rdi
+    mov %rdx, %rsi
+    call *%rcx
+    ud2
+
 /* From a rewritten site, through its stub: rcx is where the program goes on, rax the number. */
     .globl x32_enter
 x32_enter:
@@ -56,8 +66,8 @@ x32_enter_trapped:
 x32_leave:
     cmpl $0, %gs:THREAD_PENDING
     je 2f
-    mov %rsp, %rdi
-    call x32_release_pending
+    cmpl $0, %gs:THREAD_HELD_COUNT
+    jne x32_leave_by_handler
     /* The last thing: the mask as the program has it. What was put off is delivered on this call's way back. */
     mov $14, %eax
     mov $2, %edi
@@ -66,6 +76,9 @@ x32_leave:
     xor %edx, %edx
     mov $8, %r10d
     syscall
+    .globl x32_leave_masked
+x32_leave_masked:
+    movl $0, %gs:THREAD_PENDING
 2:  mov FRAME_R15(%rsp), %r15
     mov FRAME_R14(%rsp), %r14
     mov FRAME_R13(%rsp), %r13
@@ -87,15 +100,24 @@ x32_leave:
     jmp *%rcx
     .globl x32_leave_end
 x32_leave_end:
+x32_leave_by_handler:
+    mov %rsp, %rdi
+    call x32_deliver_held
+    ud2
 
-/* noreturn x32_take_trap(struct frame *): from a handler of ours into the runtime, of a call that has trapped. The mask of
- * the program is put in force on the runtime's own stack. A fault that is sent before that is held, like a signal after it,
- * and all stays blocked. */
+/* noreturn x32_take_trap(struct frame *): from a handler of ours into the runtime, of a call that has trapped. The mask is
+ * the program's, as the handler of a trap lets in what the program does. What has come meanwhile is held, and then all
+ * stays blocked; or was put back, and then the mask is put in force again, on the runtime's own stack. */
     .globl x32_take_trap
 x32_take_trap:
     mov %rdi, %rsp
     .globl x32_trap_masked
 x32_trap_masked:
+    cmpl $0, %gs:THREAD_PUTS_MASK_BACK
+    je x32_trap_taken
+    movl $0, %gs:THREAD_PUTS_MASK_BACK
+    cmpl $0, %gs:THREAD_PENDING
+    jne x32_trap_taken
     mov $14, %eax
     mov $2, %edi
     mov %gs:THREAD_SELF, %rsi
@@ -199,14 +221,18 @@ x32_end_thread:
     syscall
     ud2
 
-/* noreturn x32_sigreturn(struct ucontext64 *): as the kernel's own return from a handler. */
+/* noreturn x32_sigreturn(struct ucontext64 *): as the kernel's own return from a handler. All but faults are blocked, and a
+ * fault that is sent meanwhile is put back, here as before. */
     .globl x32_sigreturn
 x32_sigreturn:
     mov %rdi, %rsp
+    movl $0, %gs:THREAD_PENDING
     .globl x32_restorer
 x32_restorer:
     mov $15, %eax
     syscall
+    .globl x32_sigreturn_end
+x32_sigreturn_end:
     ud2
 
 /* noreturn x32_restore(struct sigcontext *): the same by hand, for where the kernel's is not to be had (valgrind). The mask is

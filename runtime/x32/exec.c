@@ -1,13 +1,13 @@
 #include "calls.h"
-#include "memory.h"
+#include "diagnostics.h"
 #include "own_file.h"
 #include "own_image.h"
 #include "program.h"
 #include "robust.h"
 #include "settings.h"
 #include "signals.h"
-#include "text.h"
 #include "trace.h"
+#include "user_memory.h"
 
 #define ST_NOEXEC 8
 #define O_NOFOLLOW 0400000
@@ -243,10 +243,10 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};
         name_descriptor(&name, (i32)directory);
-        file = KERNEL_3(__NR_openat, AT_FDCWD, name.bytes, mode);
+        file = program_open((u64)AT_FDCWD, name.bytes, mode);
         file = file == -ENOENT ? KERNEL_1(__NR_dup, directory) : file; /* no /proc */
     } else {
-        file = KERNEL_3(__NR_openat, directory, path, mode);
+        file = program_open(directory, path, mode);
     }
     int x32 = !failed(file) && program_follow(file) == PROGRAM_X32;
     if (x32) {
@@ -269,6 +269,8 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
         .x32 = x32,
     };
     long result = replace(&next, (u32)argv, (u32)envp);
+    /* It may be an x32 file: a C library gives what the kernel does not know to a shell. */
+    result = result == -ENOEXEC && file == -EMFILE ? -EMFILE : result;
     if (x32 && by_descriptor) {
         KERNEL_1(__NR_close, file);
     }

@@ -1,5 +1,5 @@
 #include "extended.h"
-#include "memory.h"
+#include "user_memory.h"
 #include "x32.h"
 
 /* In the software bytes of the saved state, at 464: arch/x86/include/uapi/asm/sigcontext.h */
@@ -18,6 +18,9 @@ u64 extended_size(u64 state) {
 #define LEGACY_AND_HEADER 576U
 /* The legacy region, its header and AVX, with whose registers every processor with xsave begins. */
 #define WITH_AVX 832U
+/* In the header, at 512: the parts of the state that xrstor reads. */
+#define HEADER 512
+#define X87_AND_SSE 3
 /* Tiles are some 8 KiB that few programs use; a handler that interrupts a call does not see them. */
 #define TILES 0x60000U
 
@@ -55,6 +58,9 @@ u32 extended_save(u8 *to, u32 room) {
     }
     clear_bytes(to, size + 4);
     __asm__ volatile("xsave64 (%0)" : : "r"(to), "a"(features), "d"(0) : "memory");
+    /* xsave leaves out the bits of registers that are all 0, and a handler that changes such a register in
+     * its frame does not know of them (save_xstate_epilog, arch/x86/kernel/fpu/signal.c). */
+    to[HEADER] |= X87_AND_SSE;
     u32 software[5] = {FP_XSTATE_MAGIC1, size + 4, features, 0, size};
     copy_bytes(to + SOFTWARE_BYTES, software, sizeof software);
     u32 end = FP_XSTATE_MAGIC2;

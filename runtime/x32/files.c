@@ -1,7 +1,7 @@
 #include "calls.h"
-#include "memory.h"
+#include "diagnostics.h"
 #include "program.h"
-#include "text.h"
+#include "user_memory.h"
 
 #define AT_SYMLINK_NOFOLLOW 0x100
 #define O_NOFOLLOW 0400000

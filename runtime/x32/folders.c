@@ -1,6 +1,6 @@
 #include "calls.h"
-#include "memory.h"
 #include "signals.h"
+#include "user_memory.h"
 
 /*
  * A place in a directory is a hash in some file systems, of which a 64-bit call gets 64 bits and one that is

@@ -2,7 +2,7 @@
 
     gdb -x gdb.py --args x32run ./program        (or: widthwise exec --gdb ./program)
 
-To gdb the process is x32run, a 64-bit program. What it maps below 4 GiB are files that gdb could read, were it told where they
+To gdb the process is x32run, a 64-bit program. What it maps below 4 GiB are files that gdb could read if it knew where they
 lie: this tells it, when the program is loaded and whenever its loader has loaded another library.
 """
 
@@ -58,7 +58,7 @@ def load_symbols():
 
 
 def forget_symbols(paths):
-    """Takes that back for those of these files that gdb was told of."""
+    """Takes that back for those of these files that gdb was given."""
     for path in paths:
         if known.pop(path, None) is not None:
             gdb.execute('remove-symbol-file "%s"' % path, False, True)

@@ -1,6 +1,6 @@
 #include "interception.h"
+#include "diagnostics.h"
 #include "settings.h"
-#include "text.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,9 +15,9 @@ extern u8 x32_stubs_end[];
 static enum interception used;
 static int is_decided;
 
-static long arm_dispatch(void) {
-    return KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, PROGRAM_END,
-                    USER_END - PROGRAM_END, 0);
+/* Calls from `low` on are let through. */
+static long arm_dispatch(u64 low) {
+    return KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, low, USER_END - low, 0);
 }
 
 static long arm_seccomp(void) {
@@ -42,7 +42,7 @@ void interception_begin(int valgrind, int seccomp_wanted) {
         return;
     }
     used = CATCH_DISPATCH;
-    long dispatch = seccomp_wanted ? -EINVAL : arm_dispatch();
+    long dispatch = seccomp_wanted ? -EINVAL : arm_dispatch(PROGRAM_END);
     if (!failed(dispatch)) {
         return;
     }
@@ -58,16 +58,9 @@ void interception_begin(int valgrind, int seccomp_wanted) {
     }
 }
 
-void interception_arm_thread(void) {
+void interception_arm_thread(int with_stubs) {
     if (used == CATCH_DISPATCH) {
-        arm_dispatch();
-    }
-}
-
-void interception_catch_stubs(void) {
-    if (used == CATCH_DISPATCH) {
-        KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, x32_stubs_end,
-                 USER_END - (u64)x32_stubs_end, 0);
+        arm_dispatch(with_stubs ? (u64)x32_stubs_end : PROGRAM_END);
     }
 }
 
@@ -87,8 +80,8 @@ int interception_catches_every_number(void) {
     return known > 0;
 }
 
-int interception_caught(i32 code, i32 error, u64 rip) {
-    if (rip >= PROGRAM_END) {
+int interception_caught(i32 code, i32 error, u64 rip, int with_stubs) {
+    if (rip >= (with_stubs ? (u64)x32_stubs_end : PROGRAM_END)) {
         return 0;
     }
     return (used == CATCH_DISPATCH && code == SYS_USER_DISPATCH) ||

@@ -16,13 +16,12 @@ enum interception { CATCH_DISPATCH, CATCH_SECCOMP, CATCH_NOTHING };
 /* Decides, and arms the first thread. `valgrind`: it makes every call itself, so nothing can be caught and
  * every site has to be rewritten ahead. Gives up where nothing works. */
 void interception_begin(int valgrind, int seccomp_wanted);
-void interception_arm_thread(void);
-/* Until the thread is armed again, the stubs' own calls are caught too. */
-void interception_catch_stubs(void);
+/* `with_stubs`: the stubs' own calls are caught, too, where calls are caught by dispatch. */
+void interception_arm_thread(int with_stubs);
 enum interception interception_used(void);
 /* Whether a `syscall` of the program's traps whatever is in rax, and not only where that has bit 30. */
 int interception_catches_every_number(void);
-/* Whether a SIGSYS is ours. */
-int interception_caught(i32 code, i32 error, u64 rip);
+/* Whether a SIGSYS is ours. One of a stub is where the thread was armed with stubs. */
+int interception_caught(i32 code, i32 error, u64 rip, int with_stubs);
 
 #endif

@@ -1,6 +1,6 @@
 #include "calls.h"
-#include "memory.h"
 #include "signals.h"
+#include "user_memory.h"
 
 /*
  * ioctl. A request whose argument is the same in both widths is made as it is; what differs only in its

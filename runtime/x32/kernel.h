@@ -64,6 +64,7 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define MAP_GROWSDOWN 0x100
 #define MAP_STACK 0x20000
 #define MAP_NORESERVE 0x4000
+#define MAP_LOCKED 0x2000
 #define MAP_HUGETLB 0x40000
 #define MAP_HUGE_SHIFT 26
 #define MAP_HUGE_MASK 0x3f

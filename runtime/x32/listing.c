@@ -1,6 +1,6 @@
 #include "listing.h"
+#include "diagnostics.h"
 #include "table.h"
-#include "text.h"
 
 /* Of the translated calls, those of which a part goes through the i386 entry, and which part. */
 static const struct {

@@ -1,10 +1,11 @@
 #include "loader.h"
 #include "account.h"
-#include "memory.h"
+#include "diagnostics.h"
+#include "program.h"
 #include "settings.h"
 #include "sites.h"
 #include "space.h"
-#include "text.h"
+#include "user_memory.h"
 
 /* Where a movable program begins: ELF_ET_DYN_BASE of a 32-bit program, arch/x86/include/asm/elf.h. */
 #define MOVABLE_BASE 0x400000UL
@@ -68,13 +69,16 @@ __attribute__((noreturn)) static void cannot_map(const char *path, const struct 
 
 /* The rest of a segment's last page of the file is the beginning of what is 0. */
 static void clear_tail(const char *path, const struct segment *segment, u64 from) {
-    static const u8 zeros[PAGE];
-    u64 size = ROUND_UP(from, PAGE) - from;
-    if (!(segment->protection & PROT_WRITE) || size == 0) {
+    static const u8 zeros[PAGE / 8];
+    u64 end = ROUND_UP(from, PAGE);
+    if (!(segment->protection & PROT_WRITE) || from == end) {
         return;
     }
-    if (write_user(from, zeros, size) < 0) {
-        give_up(126, "%s: its segment at %x cannot be read from the file: it is truncated", path, from);
+    for (u64 at = from, size; at < end; at += size) {
+        size = end - at < sizeof zeros ? end - at : sizeof zeros;
+        if (write_user(at, zeros, size) < 0) {
+            give_up(126, "%s: its segment at %x cannot be read from the file: it is truncated", path, from);
+        }
     }
     account_programs_fault();
 }
@@ -152,7 +156,7 @@ static void load_interpreter(struct program *program, struct beginning *beginnin
         name[image->interpreter_size - 1] != 0) {
         give_up(126, "%s: the name of its interpreter is not text that ends", path);
     }
-    long file = KERNEL_3(__NR_openat, AT_FDCWD, name, O_CLOEXEC | O_NONBLOCK);
+    long file = program_open((u64)AT_FDCWD, name, O_CLOEXEC | O_NONBLOCK);
     if (failed(file)) {
         give_up(127,
                 "%s: its interpreter %s cannot be opened: %s (Debian: apt-get install libc6-x32, and "

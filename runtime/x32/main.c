@@ -7,10 +7,10 @@
 #include "account.h"
 #include "calls.h"
 #include "costs.h"
+#include "diagnostics.h"
 #include "interception.h"
 #include "listing.h"
 #include "loader.h"
-#include "memory.h"
 #include "own_file.h"
 #include "program.h"
 #include "settings.h"
@@ -18,13 +18,11 @@
 #include "sites.h"
 #include "space.h"
 #include "stack.h"
-#include "text.h"
 #include "thread.h"
 #include "trace.h"
+#include "user_memory.h"
 #include "vdso.h"
 #include <elf.h>
-
-struct settings settings;
 
 #define KERNEL_AT_MINSIGSTKSZ 51
 #define HWCAP2_FSGSBASE 2      /* arch/x86/include/uapi/asm/hwcap2.h */
@@ -35,7 +33,10 @@ struct settings settings;
 #define MAP_RANDOM_PAGES 0xffUL
 #define HEAP_RANDOM_PAGES 0x1fffUL
 
-static const char usage[] =
+/* Behind what a start reads (layout.ld). */
+#define RARELY_READ __attribute__((section(".rodata.late")))
+
+RARELY_READ static const char usage[] =
     "usage: x32run [options] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Runs an x32 program (ELF of class 32 for x86-64) on a kernel without x32.\n"
@@ -57,15 +58,22 @@ static const char usage[] =
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
 
-static const char no_i386[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
-                              "unknown requests of ioctl are answered with "
-                              "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
+RARELY_READ static const char no_i386[] =
+    "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
+    "unknown requests of ioctl are answered with "
+    "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
+
+/* entry.S: continues on another stack. Its pages are touched by the first calls anyway; those of the kernel's
+ * are not, beyond what the kernel has put there. */
+__attribute__((noreturn)) void x32_continue_on(u64 stack_top, u64 *cells, u64 first_faults,
+                                               void (*begin)(u64 *, u64));
 
 struct request {
     const char *path;
     const char *first_word;
     i64 fd;
     const char **rest; /* after the path */
+    int has_no_links;  /* the path, by which the file was opened */
 };
 
 static void print(int fd, const char *text) { KERNEL_3(__NR_write, fd, text, length_of(text)); }
@@ -173,9 +181,13 @@ static int under_valgrind(void) {
     return answer != 0;
 }
 
-static long open_program(const struct request *request) {
-    long fd = request->fd >= 0 ? request->fd
-                               : KERNEL_3(__NR_openat, AT_FDCWD, request->path, O_CLOEXEC | O_NONBLOCK);
+static long open_program(struct request *request) {
+    const u64 mode = O_CLOEXEC | O_NONBLOCK;
+    /* valgrind 3.19 does not know the call. */
+    int is_asked = request->fd < 0 && !settings.valgrind;
+    long fd = is_asked ? program_open_without_links(request->path, mode) : request->fd;
+    request->has_no_links = is_asked && !failed(fd);
+    fd = fd < 0 ? program_open((u64)AT_FDCWD, request->path, mode) : fd;
     if (failed(fd)) {
         give_up(fd == -ENOENT || fd == -ENOTDIR ? 127 : 126, "%s: %s", request->path,
                 fd == -ENOENT ? "there is no such file" : error_name(-fd));
@@ -288,22 +300,46 @@ static int wants_account(const char *const *words) {
     return 0;
 }
 
-__attribute__((noreturn, used)) void x32_main(u64 *cells) {
-    const char **words = (const char **)(cells + 1);
-    u64 first_faults = wants_account(words) ? account_first_faults() : 0;
-    const char **environment = words + cells[0] + 1;
-    u64 environment_count = count_words(environment);
-    const u64 *vector = (const u64 *)(environment + environment_count + 1);
+/* What the kernel has put on the stack. */
+struct given {
+    const char **words;
+    const char **environment;
+    const u64 *vector;
+    u64 environment_count;
+};
 
-    settings.trace_fd = 2;
-    settings.valgrind = (u8)under_valgrind();
-    x32_has_wrgsbase = !settings.valgrind && (vector_value(vector, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
-    u64 signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
-    int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);
-    if (result < 0) {
-        give_up(126, "no memory for the runtime itself: %s", error_name(-result));
+static struct given read_cells(u64 *cells) {
+    struct given given = {.words = (const char **)(cells + 1)};
+    given.environment = given.words + cells[0] + 1;
+    given.environment_count = count_words(given.environment);
+    given.vector = (const u64 *)(given.environment + given.environment_count + 1);
+    return given;
+}
+
+/* The program's words: its name, `before` and the rest. They take the places of those words of x32run's own
+ * that come before the rest; a script started by one word has too few, and gets a mapping, which stays. */
+static const char **put_arguments(const struct request *request, const char *const *first_place,
+                                  const char *const *before, u64 before_count) {
+    const char **arguments = request->rest - before_count - 1;
+    if (arguments < first_place) {
+        u64 size = (count_words(request->rest) + 1) * 8;
+        long place = KERNEL_6(__NR_mmap, 0, size + (before_count + 1) * 8, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (failed(place)) {
+            give_up(126, "no memory for the runtime itself: %s", error_name(-place));
+        }
+        arguments = (const char **)place;
+        copy_bytes(arguments + 1 + before_count, request->rest, size);
     }
+    copy_bytes(arguments + 1, before, before_count * 8);
+    arguments[0] = request->first_word != NULL ? request->first_word : request->path;
+    return arguments;
+}
 
+__attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
+    const struct given given = read_cells(cells);
+    const char **words = given.words;
+    const u64 *vector = given.vector;
     own_file_begin((const char *)vector_value(vector, AT_EXECFN));
     struct request request;
     if ((vector_value(vector, AT_FLAGS) & PRESERVED_FIRST_WORD) && cells[0] >= 3) {
@@ -350,24 +386,18 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     program_load(&program, &beginning, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
     settings.image = program.main.image.low + program.main.bias;
     if (!program.has_interpreter) {
-        program_learn_file(fd); /* the first that static glibc asks for */
+        /* The first that static glibc asks for. */
+        program_learn_file(fd, request.has_no_links ? request.path : NULL);
     }
     KERNEL_1(__NR_close, fd);
 
-    /* The kernel has room for as many on this stack, since it has put them there. */
-    u64 rest = count_words(request.rest);
-    u64 total = 1 + script_count + rest;
-    const char *arguments[total + 1];
-    arguments[0] = request.first_word != NULL ? request.first_word : request.path;
-    copy_bytes(arguments + 1, script_words, script_count * 8);
-    copy_bytes(arguments + 1 + script_count, request.rest, rest * 8);
-
+    const char **arguments = put_arguments(&request, words, script_words, script_count);
     const struct image *image = &program.main.image;
     struct stack_content content = {
         .arguments = arguments,
-        .argument_count = total,
-        .environment = environment,
-        .environment_count = environment_count,
+        .argument_count = count_words(arguments),
+        .environment = given.environment,
+        .environment_count = given.environment_count,
         .file_name = request.path,
         .kernel_vector = vector,
         .program_headers = image->header_address != 0 ? image->header_address + program.main.bias : 0,
@@ -390,7 +420,24 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     name_process(name);
 
     interception_begin(settings.valgrind, settings.seccomp);
+    if (this_thread()->guards_sigsys) {
+        interception_arm_thread(1);
+    }
     thread_settle(this_thread());
     account_loaded();
     x32_start(stack.sp, program.start);
+}
+
+__attribute__((noreturn, used)) void x32_main(u64 *cells) {
+    const struct given given = read_cells(cells);
+    u64 first_faults = wants_account(given.words) ? account_first_faults() : 0;
+    settings.trace_fd = 2;
+    settings.valgrind = (u8)under_valgrind();
+    x32_has_wrgsbase = !settings.valgrind && (vector_value(given.vector, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+    u64 signal_frame_size = vector_value(given.vector, KERNEL_AT_MINSIGSTKSZ);
+    int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);
+    if (result < 0) {
+        give_up(126, "no memory for the runtime itself: %s", error_name(-result));
+    }
+    x32_continue_on(this_thread()->stack_top, cells, first_faults, begin);
 }

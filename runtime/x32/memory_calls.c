@@ -1,8 +1,17 @@
+#include "attachments.h"
 #include "calls.h"
-#include "memory.h"
 #include "settings.h"
 #include "sites.h"
 #include "space.h"
+#include "user_memory.h"
+
+#define TAKING_AWAY(call)                                                                                    \
+    ({                                                                                                       \
+        int counted_ = memory_unmapping_begins();                                                            \
+        long made_ = (call);                                                                                 \
+        memory_unmapping_ends(counted_);                                                                     \
+        made_;                                                                                               \
+    })
 
 /* What can be executed, and read, and not written: that is how a rewriting leaves it. */
 static int is_text(u64 protection) {
@@ -61,7 +70,7 @@ static int maps_text(const struct frame *frame) {
     return is_text(frame->rdx) && !(frame->r10 & MAP_ANONYMOUS);
 }
 
-long call_mmap(struct frame *frame) {
+static long map_or_replace(struct frame *frame) {
     int fixed = (frame->r10 & MAP_FIXED) != 0;
     if (fixed && is_taken(frame->rdi, frame->rsi)) {
         return -ENOMEM;
@@ -82,6 +91,16 @@ long call_mmap(struct frame *frame) {
     return result;
 }
 
+long call_mmap(struct frame *frame) {
+    if (frame->r10 & MAP_LOCKED) {
+        sites_memory_locked();
+    }
+    if (!(frame->r10 & MAP_FIXED)) {
+        return map_or_replace(frame);
+    }
+    return TAKING_AWAY(map_or_replace(frame));
+}
+
 static long unmap(u64 address, u64 size) {
     int held = hold_text(address, size);
     long result = space_unmap(address, size);
@@ -92,7 +111,7 @@ static long unmap(u64 address, u64 size) {
     return result;
 }
 
-long call_munmap(struct frame *frame) {
+static long unmap_but_own(const struct frame *frame) {
     u64 at = frame->rdi, end = at + ROUND_UP(frame->rsi, PAGE), own;
     while (at % PAGE == 0 && at < end && end <= TASK_SIZE && (own = sites_own_page(at, end)) != 0) {
         long result = own > at ? unmap(at, own - at) : 0;
@@ -107,7 +126,9 @@ long call_munmap(struct frame *frame) {
     return at < end ? unmap(at, end - at) : 0;
 }
 
-long call_mremap(struct frame *frame) {
+long call_munmap(struct frame *frame) { return TAKING_AWAY(unmap_but_own(frame)); }
+
+static long move(const struct frame *frame) {
     int fixed = (frame->r10 & MREMAP_FIXED) != 0;
     if (fixed && is_taken(frame->r8, frame->rdx)) {
         return -ENOMEM;
@@ -115,6 +136,7 @@ long call_mremap(struct frame *frame) {
     sites_hold();
     /* Jumps do not lead from another place to where they did. */
     if (sites_have_text(frame->rdi, frame->rsi)) {
+        sites_join(frame->rdi, frame->rsi);
         sites_restore(frame->rdi, frame->rsi);
     }
     long result = space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
@@ -125,8 +147,9 @@ long call_mremap(struct frame *frame) {
     return result;
 }
 
-/* mprotect and pkey_mprotect */
-long call_mprotect(struct frame *frame) {
+long call_mremap(struct frame *frame) { return TAKING_AWAY(move(frame)); }
+
+static long protect(struct frame *frame) {
     u64 address = frame->rdi, size = frame->rsi;
     if (address > TASK_SIZE || ROUND_UP(size, PAGE) > TASK_SIZE - address) {
         return address & (PAGE - 1) ? -EINVAL : -ENOMEM;
@@ -150,20 +173,23 @@ long call_mprotect(struct frame *frame) {
     return result;
 }
 
+/* mprotect and pkey_mprotect */
+long call_mprotect(struct frame *frame) {
+    return frame->rdx & PROT_READ ? protect(frame) : TAKING_AWAY(protect(frame));
+}
+
 long call_brk(struct frame *frame) {
     u64 wanted = frame->rdi, end = space_heap_end();
     if (wanted != 0 && wanted < end && hold_text(wanted, end - wanted)) {
         sites_restore(wanted, end - wanted);
         sites_let_go();
     }
-    return space_break(wanted);
+    return wanted != 0 && wanted < end ? TAKING_AWAY(space_break(wanted)) : space_break(wanted);
 }
 
-#define SHM_REMAP 040000
-
-long call_shmat(struct frame *frame) {
+static long attach(const struct frame *frame) {
     sites_hold();
-    long result = space_attach(frame->rdi, frame->rsi, frame->rdx);
+    long result = attachments_attach(frame->rdi, frame->rsi, frame->rdx);
     if (!failed(result) && (frame->rdx & SHM_REMAP)) {
         int is_shared;
         u64 end = space_shared_until((u64)result, TASK_SIZE, &is_shared);
@@ -173,8 +199,24 @@ long call_shmat(struct frame *frame) {
     return result;
 }
 
-/* How large it was is not known: the pages count as taken until the map of the process is read again. */
-long call_shmdt(struct frame *frame) { return forward(frame, __NR_shmdt); }
+long call_shmat(struct frame *frame) {
+    return frame->rdx & SHM_REMAP ? TAKING_AWAY(attach(frame)) : attach(frame);
+}
+
+static long detach(const struct frame *frame) {
+    sites_hold();
+    long result = attachments_detach(frame->rdi);
+    sites_let_go();
+    return result;
+}
+
+long call_shmdt(struct frame *frame) { return TAKING_AWAY(detach(frame)); }
+
+/* mlock, mlock2, mlockall */
+long call_lock_memory(struct frame *frame) {
+    sites_memory_locked();
+    return forward(frame, frame->rax & 0xfff);
+}
 
 #define PIECE 64UL
 

@@ -1,6 +1,6 @@
 #include "own_file.h"
+#include "diagnostics.h"
 #include "settings.h"
-#include "text.h"
 
 enum state { NOT_THERE, NOT_KNOWN, KNOWN };
 

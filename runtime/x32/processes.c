@@ -1,15 +1,15 @@
 #include "calls.h"
+#include "code_writes.h"
 #include "costs.h"
 #include "interception.h"
-#include "memory.h"
 #include "own_file.h"
-#include "patch.h"
 #include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
 #include "stub_users.h"
 #include "trace.h"
+#include "user_memory.h"
 #include "vectors.h"
 #include "x32.h"
 
@@ -45,6 +45,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
     }
     if (result == 0) {
         x32_several_threads = 0;
+        memory_forked();
         thread->area = 0;
         thread->is_vfork_child = 0;
         thread->sigsys_waiting = 0;
@@ -84,6 +85,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     child->held_mask = thread->held_mask;
     child->pending = 1;
     child->sigsys_blocked = thread->sigsys_blocked;
+    child->guards_sigsys = thread->guards_sigsys;
     child->faults_blocked = thread->faults_blocked;
     child->is_vfork_child = (flags & CLONE_VFORK) != 0;
     child->is_process = (flags & CLONE_THREAD) == 0;
@@ -249,12 +251,12 @@ static long enter_strict_mode(struct frame *frame, u64 number) {
     if (interception_used() == CATCH_NOTHING) {
         return -EINVAL;
     }
-    interception_catch_stubs();
+    interception_arm_thread(1);
     long result = forward(frame, number);
     if (result == 0) {
         thread->dies_of_next_call = 1;
     } else {
-        interception_arm_thread();
+        interception_arm_thread(thread->guards_sigsys);
     }
     return result;
 }

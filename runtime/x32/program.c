@@ -1,7 +1,7 @@
 #include "program.h"
+#include "diagnostics.h"
 #include "elf.h"
 #include "settings.h"
-#include "text.h"
 
 static int is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
@@ -29,6 +29,32 @@ static enum program_kind read_line(const char *line, size_t size, struct program
     return length > 0 ? PROGRAM_SCRIPT : PROGRAM_OTHER;
 }
 
+#define RESOLVE_NO_SYMLINKS 4UL
+
+long program_open_without_links(const char *path, u64 mode) {
+    const u64 how[3] = {mode, 0, RESOLVE_NO_SYMLINKS};
+    return KERNEL_4(__NR_openat2, AT_FDCWD, path, how, sizeof how);
+}
+
+#define RLIMIT_NOFILE 7
+
+long program_open(u64 directory, const char *path, u64 mode) {
+    struct {
+        u64 soft, hard;
+    } limit, raised;
+    long fd = KERNEL_3(__NR_openat, directory, path, mode);
+    if (fd != -EMFILE || failed(KERNEL_4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, &limit)) ||
+        limit.soft >= limit.hard) {
+        return fd;
+    }
+    raised = limit;
+    raised.soft = limit.hard;
+    KERNEL_4(__NR_prlimit64, 0, RLIMIT_NOFILE, &raised, 0);
+    fd = KERNEL_3(__NR_openat, directory, path, mode);
+    KERNEL_4(__NR_prlimit64, 0, RLIMIT_NOFILE, &limit, 0);
+    return fd;
+}
+
 enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head) {
     if (size < 2) {
         return PROGRAM_OTHER;
@@ -50,7 +76,7 @@ enum program_kind program_follow(long fd) {
     struct program_head head;
     enum program_kind kind = program_look(fd, &head);
     for (int depth = 0; kind == PROGRAM_SCRIPT && depth < SCRIPTS_NESTED; depth++) {
-        long next = KERNEL_3(__NR_openat, AT_FDCWD, head.interpreter, O_CLOEXEC | O_NONBLOCK);
+        long next = program_open((u64)AT_FDCWD, head.interpreter, O_CLOEXEC | O_NONBLOCK);
         if (failed(next)) {
             return PROGRAM_OTHER;
         }
@@ -91,16 +117,66 @@ static int take_byte(struct line *line, char byte, char *path, u64 room) {
 }
 
 LARGE static char file[4096];
-static u8 file_is_known;
+/* Most names fit here, so that no page of `file` is touched. */
+static char short_file[192];
+static const char *file_name;
 
-void program_learn_file(long fd) {
+/* Whether each part of the path is the name of what it leads to, as far as no link is followed. */
+static int names_are_plain(const char *path) {
+    for (;;) {
+        u64 size = 0;
+        while (path[size] != '/' && path[size] != 0) {
+            size++;
+        }
+        if (size == 0 || (path[0] == '.' && (size == 1 || (size == 2 && path[1] == '.')))) {
+            return 0;
+        }
+        if (path[size] == 0) {
+            return 1;
+        }
+        path += size + 1;
+    }
+}
+
+/* The path that no link was followed on, from the root: it is the name that the kernel would give the file.
+ * To ask /proc for it costs a new process ten to twenty microseconds. 0 where that is not certain. */
+static int learn_from_path(const char *path) {
+    if (path[0] == '/') {
+        file_name = names_are_plain(path + 1) ? path : NULL;
+        return file_name != NULL;
+    }
+    path += path[0] == '.' && path[1] == '/' ? 2 : 0;
+    char *name = short_file;
+    u64 room = sizeof short_file, length = length_of(path) + 1;
+    long size = names_are_plain(path) ? KERNEL_2(__NR_getcwd, name, room) : -ENOENT;
+    if (size == -ERANGE || (!failed(size) && (u64)size + length > room)) {
+        name = file;
+        room = sizeof file;
+        size = KERNEL_2(__NR_getcwd, name, room);
+    }
+    /* The size includes the 0; a folder beyond the root is "(unreachable)/…". */
+    if (failed(size) || (u64)size + length > room || name[0] != '/') {
+        return 0;
+    }
+    u64 end = size == 2 ? 0 : (u64)size - 1;
+    name[end] = '/';
+    copy_bytes(name + end + 1, path, length);
+    file_name = name;
+    return 1;
+}
+
+void program_learn_file(long fd, const char *path) {
+    if (path != NULL && learn_from_path(path)) {
+        return;
+    }
+    static const char format[] = "/proc/self/fd/%d"; /* no string constant: these lie apart (layout.ld) */
     struct text link = {.size = 0};
-    text_add(&link, "/proc/self/fd/%d", (i64)fd);
+    text_add(&link, format, (i64)fd);
     link.bytes[link.size] = 0;
     long size = KERNEL_3(__NR_readlink, link.bytes, file, sizeof file - 1);
     if (!failed(size)) {
         file[size] = 0;
-        file_is_known = 1;
+        file_name = file;
     }
 }
 
@@ -121,14 +197,16 @@ static int find_in_maps(void) {
 }
 
 const char *program_file(void) {
-    if (!__atomic_load_n(&file_is_known, __ATOMIC_ACQUIRE)) {
-        if (!find_in_maps()) {
-            u64 length = length_of(settings.program);
-            length = length < sizeof file ? length : sizeof file - 1;
-            copy_bytes(file, settings.program, length);
-            file[length] = 0;
-        }
-        __atomic_store_n(&file_is_known, 1, __ATOMIC_RELEASE);
+    const char *known = __atomic_load_n(&file_name, __ATOMIC_ACQUIRE);
+    if (known != NULL) {
+        return known;
     }
+    if (!find_in_maps()) {
+        u64 length = length_of(settings.program);
+        length = length < sizeof file ? length : sizeof file - 1;
+        copy_bytes(file, settings.program, length);
+        file[length] = 0;
+    }
+    __atomic_store_n(&file_name, file, __ATOMIC_RELEASE);
     return file;
 }

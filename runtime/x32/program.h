@@ -18,6 +18,11 @@ struct program_head {
     char argument[SCRIPT_LINE]; /* empty where there is none */
 };
 
+/* openat, as execve opens: a process that has as many descriptors as its soft limit allows can still execute.
+ */
+long program_open(u64 directory, const char *path, u64 mode);
+/* The same, of a path without symbolic links; -ELOOP where there is one, -ENOSYS before Linux 5.6. */
+long program_open_without_links(const char *path, u64 mode);
 /* Of a file's first bytes; at most SCRIPT_LINE - 1 of them are looked at. */
 enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head);
 /* Reads the first bytes of an open file. */
@@ -28,7 +33,8 @@ enum program_kind program_follow(long fd);
 /* What /proc/self/exe means to the program. The kernel is asked when it is wanted for the first time: a new
  * process has no folder in /proc before it is looked up there. */
 const char *program_file(void);
-/* At once, while the file is open. */
-void program_learn_file(long fd);
+/* At once, while the file is open. `path`: by which it was opened without links; or null. It stays where it
+ * is. */
+void program_learn_file(long fd, const char *path);
 
 #endif

@@ -1,11 +1,11 @@
 #include "robust.h"
 #include "calls.h"
-#include "memory.h"
-#include "patch.h"
+#include "code_writes.h"
 #include "signals.h"
 #include "sites.h"
 #include "space.h"
 #include "stub_users.h"
+#include "user_memory.h"
 
 #define I386_SET_ROBUST_LIST 311
 #define I386_GET_ROBUST_LIST 312

@@ -1,6 +1,6 @@
 #include "calls.h"
-#include "memory.h"
 #include "signal_parts.h"
+#include "user_memory.h"
 
 void x32_restorer(void);
 
@@ -9,22 +9,19 @@ void x32_restorer(void);
      SA_EXPOSE_TAGBITS | SA_RESTORER)
 
 void signals_share_actions(struct thread *child, int share) {
-    struct thread *thread = this_thread();
+    const struct thread *thread = this_thread();
     child->actions = thread->actions;
+    child->owner = thread->owner;
     if (!share) {
         copy_bytes(child->own_actions, thread->actions, sizeof child->own_actions);
         child->actions = child->own_actions;
+        child->owner = child;
     }
+    __atomic_add_fetch(&child->owner->users, 1, __ATOMIC_RELAXED);
 }
 
 #define OURS 3
 static const i32 ours[OURS] = {SIGSEGV, SIGBUS, SIGSYS};
-
-/* A fault that is ignored ends the process, and one that is sent is not to interrupt a call: so it is the
- * kernel that ignores it. SIGSYS has to come. */
-int signals_has_handler(i32 signal, const struct sigaction32 *action) {
-    return action->handler > SIG_IGN || signal == SIGSYS || (is_ours(signal) && action->handler == SIG_DFL);
-}
 
 /* `before`: where the kernel writes what it had; or null. */
 static long exchange_kernel_action(i32 signal, const struct sigaction32 *action,
@@ -34,9 +31,9 @@ static long exchange_kernel_action(i32 signal, const struct sigaction32 *action,
         .flags =
             SA_RESTORER | (action->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART | SA_EXPOSE_TAGBITS)),
         .restorer = (u64)x32_restorer,
-        .mask = ~FAULTS,
+        .mask = signal == SIGSYS ? 0 : ~FAULTS, /* a trap lets in what the program does */
     };
-    if (signals_has_handler(signal, action)) {
+    if (has_kernel_handler(signal, action)) {
         kernel.handler = (u64)x32_on_signal;
         /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. What is
          * of no effect on the program interrupts as little as can be. */
@@ -54,6 +51,8 @@ long signals_set_kernel_action(i32 signal, const struct sigaction32 *action) {
 
 void signals_begin(void) {
     this_thread()->actions = this_thread()->own_actions;
+    this_thread()->owner = this_thread();
+    this_thread()->users = 1;
     for (int i = 0; i < OURS; i++) {
         struct kernel_sigaction before;
         if (!failed(exchange_kernel_action(ours[i], action_of(ours[i]), &before)) &&
@@ -66,6 +65,8 @@ void signals_begin(void) {
     u64 mask = 0;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, 0, &mask, 8);
     signals_note_mask(this_thread(), mask);
+    /* It is armed later. */
+    this_thread()->guards_sigsys = action_of(SIGSYS)->handler == SIG_IGN || signals_names_sigsys(mask);
     if (mask & SIGNAL_BIT(SIGSYS)) {
         signals_unblock_sigsys(this_thread());
     }
@@ -140,6 +141,9 @@ long call_rt_sigaction(struct frame *frame) {
         if (failed(result)) {
             *action_of((i32)signal) = before;
             return result;
+        }
+        if (signal == SIGSYS && (this_thread()->guards_sigsys || action.handler == SIG_IGN)) {
+            signals_guard_sigsys(this_thread(), signals_keeps_sigsys_out(this_thread()));
         }
     }
     if (old != 0 && WRITE_USER(old, before) < 0) {

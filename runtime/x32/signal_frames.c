@@ -1,10 +1,10 @@
 #include "account.h"
 #include "calls.h"
 #include "extended.h"
-#include "memory.h"
 #include "settings.h"
 #include "signal_parts.h"
-#include "sites.h"
+#include "site_places.h"
+#include "user_memory.h"
 
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
@@ -39,6 +39,7 @@ void signals_go_on(struct sigcontext *registers) {
 __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
     signals_go_on(&context->registers);
     if (settings.valgrind) {
+        this_thread()->pending = 0;
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
         x32_restore(&context->registers);
     }
@@ -171,12 +172,24 @@ void signals_take_from_frame(struct sigcontext *registers, const struct thread *
 
 #define VECTOR_ROOM 4096U
 
-__attribute__((noreturn, noinline)) static void deliver_held(struct thread *thread,
-                                                             const struct frame *frame) {
+int signals_deliver_held(struct thread *thread, struct ucontext64 *context) {
+    int handled = 0;
+    for (u32 i = 0; i < thread->held_count && !thread->ends; i++) {
+        /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
+        u64 mask = thread->waits_with_mask ? thread->wait_mask : context->mask;
+        handled |= signals_deliver(thread->held[i].signal, &thread->held[i].info, context, mask);
+        thread->waits_with_mask = 0;
+    }
+    thread->held_count = 0;
+    return handled;
+}
+
+/* From x32_leave, with all but faults blocked. `pending` is set until the context is in force, so that a
+ * fault that is sent is put back. */
+__attribute__((noreturn)) void x32_deliver_held(const struct frame *frame) {
+    struct thread *thread = this_thread();
     u8 vectors[VECTOR_ROOM] __attribute__((aligned(64)));
     struct ucontext64 context;
-    u32 count = thread->held_count;
-    struct held_signal held[HELD_SIGNALS];
     clear_bytes(&context, sizeof context);
     extended_save(vectors, sizeof vectors);
     context.flags = CONTEXT_EXTENDED | CONTEXT_STACK_SEGMENT;
@@ -186,39 +199,18 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     context.registers.cs = 0x33;
     context.registers.ss = 0x2b;
     signals_take_from_frame(&context.registers, thread, frame);
-    copy_bytes(held, thread->held, sizeof held);
-    thread->held_count = 0;
-    for (u32 i = 0; i < count && !thread->ends; i++) {
-        /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
-        u64 mask = thread->waits_with_mask ? thread->wait_mask : context.mask;
-        signals_deliver(held[i].signal, &held[i].info, &context, mask);
-        thread->waits_with_mask = 0;
-    }
-    thread->pending = 0;
+    signals_deliver_held(thread, &context);
     resume(&context);
-}
-
-/* From x32_leave: what was held is delivered, or, where nothing is, the mask alone is to be restored. */
-void x32_release_pending(struct frame *frame) {
-    struct thread *thread = this_thread();
-    if (thread->held_count > 0) {
-        deliver_held(thread, frame);
-    }
-    thread->pending = 0;
 }
 
 /* signal_fault(), arch/x86/kernel/signal.c: SIGSEGV is forced, which ends a process that blocks or ignores
  * it. */
 static void bad_frame(struct thread *thread) {
-    signals_block_until_leaving(thread);
     if ((thread->held_mask & SIGNAL_BIT(SIGSEGV)) || action_of(SIGSEGV)->handler == SIG_IGN) {
         action_of(SIGSEGV)->handler = SIG_DFL;
     }
-    thread->held_count -= thread->held_count == HELD_SIGNALS;
-    struct held_signal *held = &thread->held[thread->held_count++];
-    clear_bytes(held, sizeof *held);
-    held->signal = held->info.signo = SIGSEGV;
-    held->info.code = SI_KERNEL;
+    const struct siginfo64 info = {.signo = SIGSEGV, .code = SI_KERNEL};
+    signals_add_held(thread, SIGSEGV, &info);
 }
 
 long call_rt_sigreturn(struct frame *call) {
@@ -232,19 +224,20 @@ long call_rt_sigreturn(struct frame *call) {
     u64 all = ~FAULTS;
     u64 before;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
-    if (thread->pending) {
+    thread->pending = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a fault that comes from here on is put back */
+    /* Outside of a call SIGSYS is blocked by hold() alone, which has kept the program's mask. */
+    int is_held = (before & SIGNAL_BIT(SIGSYS)) != 0;
+    if (!is_held) {
+        thread->held_mask = before;
+    }
+    if (thread->held_count > 0) {
         return -RESTART_AFTER_SIGNAL;
     }
     u64 address = thread->program_rsp - sizeof frame.return_address;
     if (read_user(&frame, address, offsetof(struct frame32, info)) < 0) {
-        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
         bad_frame(thread);
         return (long)call->rax;
-    }
-    if (thread->pending) {
-        /* A fault was sent meanwhile. */
-        thread->held_mask = before;
-        return -RESTART_AFTER_SIGNAL;
     }
     clear_bytes(&context, sizeof context);
     context.flags = frame.context.flags;

@@ -1,11 +1,31 @@
 #include "calls.h"
-#include "memory.h"
+#include "interception.h"
 #include "signal_parts.h"
+#include "user_memory.h"
+
+void signals_add_held(struct thread *thread, i32 signal, const struct siginfo64 *info) {
+    if (thread->held_count < HELD_SIGNALS) {
+        thread->held[thread->held_count].info = *info;
+        thread->held[thread->held_count++].signal = signal;
+    }
+}
 
 void signals_queue_waiting_sigsys(struct thread *thread) {
     thread->sigsys_waiting = 0;
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSYS,
              &thread->sigsys_info);
+}
+
+/* Lets SIGSYS in again, unless a signal is held: then all are blocked until the call's end. */
+static void end_sigsys_block(const struct thread *thread) {
+    u64 mask = SIGNAL_BIT(SIGSYS);
+    if (thread->pending) {
+        return;
+    }
+    KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
+    if (thread->pending) { /* one has come meanwhile */
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+    }
 }
 
 /* A SIGSYS that came while it was really blocked waits in the program's eyes. */
@@ -14,7 +34,41 @@ void signals_unblock_sigsys(struct thread *thread) {
     if (KERNEL_4(__NR_rt_sigtimedwait, &mask, &thread->sigsys_info, none, 8) == SIGSYS) {
         thread->sigsys_waiting = 1;
     }
-    KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
+    end_sigsys_block(thread);
+}
+
+void signals_guard_sigsys(struct thread *thread, int guards) {
+    if (thread->guards_sigsys != guards && interception_used() != CATCH_NOTHING) {
+        thread->guards_sigsys = (u8)guards;
+        interception_arm_thread(guards);
+    }
+}
+
+/* A program that blocks it among few others does so on purpose. */
+#define FEW_SIGNALS 8
+int signals_names_sigsys(u64 mask) {
+    u64 rest = mask;
+    for (int i = 0; i < FEW_SIGNALS; i++) {
+        rest &= rest - 1;
+    }
+    return (mask & SIGNAL_BIT(SIGSYS)) && rest == 0;
+}
+
+/* What was sent meanwhile comes when it is let in again, and is held. These calls work on the mask
+ * themselves, or hand it on. */
+long x32_gate_without_sigsys(long number, const u64 arguments[6]) {
+    const struct thread *thread = this_thread();
+    u64 mask = SIGNAL_BIT(SIGSYS);
+    int is_made_so = signals_keeps_sigsys_out(thread) && number != __NR_rt_sigprocmask &&
+                     number != __NR_execve && number != __NR_execveat;
+    if (is_made_so) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+    }
+    long result = FOR_PROGRAM(x32_gate_now(number, arguments));
+    if (is_made_so) {
+        end_sigsys_block(thread);
+    }
+    return result;
 }
 
 u64 signals_note_mask(struct thread *thread, u64 mask) {
@@ -49,14 +103,19 @@ void signals_block_until_leaving(struct thread *thread) {
     if (thread->pending) {
         return;
     }
-    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &thread->held_mask, 8);
+    u64 before;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+    /* A signal that came before that has kept the program's mask, and blocked all. */
+    if (!thread->pending) {
+        thread->held_mask = before;
+    }
     thread->pending = 1;
 }
 
 void signals_let_defaults_in(const struct thread *thread) {
     u64 mask = thread->held_mask;
     for (i32 signal = 1; signal <= SIGNALS; signal++) {
-        if (signals_has_handler(signal, action_of(signal))) {
+        if (has_kernel_handler(signal, action_of(signal))) {
             mask |= SIGNAL_BIT(signal);
         }
     }
@@ -74,12 +133,7 @@ int signals_hold_waiting_sigsys(struct thread *thread) {
         return 0;
     }
     signals_block_until_leaving(thread);
-    if (thread->held_count == HELD_SIGNALS) {
-        return 0;
-    }
-    struct held_signal *held = &thread->held[thread->held_count++];
-    held->signal = SIGSYS;
-    held->info = thread->sigsys_info;
+    signals_add_held(thread, SIGSYS, &thread->sigsys_info);
     thread->sigsys_waiting = 0;
     return 1;
 }
@@ -107,6 +161,9 @@ long call_rt_sigprocmask(struct frame *frame) {
         u64 mine = visible | thread->faults_blocked;
         u64 now = how == SIG_SETMASK ? mask : how == SIG_BLOCK ? (mine | mask) : (mine & ~mask);
         signals_note_mask(thread, now);
+        if (thread->guards_sigsys || (how != SIG_UNBLOCK && signals_names_sigsys(mask))) {
+            signals_guard_sigsys(thread, signals_keeps_sigsys_out(thread));
+        }
         signals_release_sigsys(thread);
     }
     before |= visible;

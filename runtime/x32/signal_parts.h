@@ -21,11 +21,18 @@ static inline struct sigaction32 *action_of(i32 signal) { return &this_thread()-
 /* Faults and trapped calls come to the runtime first, whatever the program asked for. */
 static inline int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }
 
-/* signal_actions.c: whether the kernel has the runtime's handler for it. */
-int signals_has_handler(i32 signal, const struct sigaction32 *action);
+/* Whether the kernel has the runtime's handler for it. A fault that is ignored ends the process, and one that
+ * is sent is not to interrupt a call: so it is the kernel that ignores it. SIGSYS has to come. */
+static inline int has_kernel_handler(i32 signal, const struct sigaction32 *action) {
+    return action->handler > SIG_IGN || signal == SIGSYS || (is_ours(signal) && action->handler == SIG_DFL);
+}
+
+/* signal_actions.c */
 long signals_set_kernel_action(i32 signal, const struct sigaction32 *action);
 
 /* signal_masks.c */
+void signals_add_held(struct thread *thread, i32 signal, const struct siginfo64 *info);
+int signals_names_sigsys(u64 mask);
 void signals_queue_waiting_sigsys(struct thread *thread);
 void signals_unblock_sigsys(struct thread *thread);
 
@@ -36,6 +43,8 @@ void signals_die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 
 /* Whether the context is now that of a handler of the program's, about to begin. `mask_now`: what is in force
  * while the frame is built. */
 int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now);
+/* The same of all that is held, in the order in which it came; nothing is held then. */
+int signals_deliver_held(struct thread *thread, struct ucontext64 *context);
 /* The program's registers after the call of this frame. */
 void signals_take_from_frame(struct sigcontext *registers, const struct thread *thread,
                              const struct frame *frame);

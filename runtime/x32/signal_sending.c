@@ -1,6 +1,6 @@
 #include "calls.h"
-#include "memory.h"
 #include "signal_parts.h"
+#include "user_memory.h"
 
 static long queue(int number, u64 a, u64 b, u64 signal, u64 address) {
     struct siginfo32 given;

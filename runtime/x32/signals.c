@@ -1,15 +1,17 @@
 #include "signals.h"
 #include "account.h"
+#include "diagnostics.h"
 #include "extended.h"
 #include "interception.h"
 #include "offsets.h"
 #include "settings.h"
 #include "signal_parts.h"
+#include "site_places.h"
 #include "sites.h"
-#include "text.h"
 
 extern u8 __executable_start[], etext[];
-extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
+extern u8 x32_leave[], x32_leave_masked[], x32_leave_end[], x32_sigreturn[], x32_sigreturn_end[];
+extern u8 x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
 extern u8 x32_i386_check[], x32_i386_touch[], x32_i386_done[], x32_i386_missing[], x32_i386_given_up[];
 extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_trap_masked[], x32_trap_taken[];
 
@@ -52,12 +54,15 @@ __attribute__((noreturn)) static void enter_handler(struct thread *thread, const
 __attribute__((noreturn)) void x32_take_trap(struct frame *frame);
 
 /* Into the runtime, of a call that has trapped, as if the kernel had returned there: its own return from a
- * handler costs a fifth of the trap. The vector registers are the program's again. */
+ * handler costs a fifth of the trap. The vector registers are the program's again, and the mask has been all
+ * the time (signal_actions.c): to block signals and let them in again costs a seventh. */
 __attribute__((noreturn)) static void take_trap(struct thread *thread, const struct ucontext64 *context) {
     struct frame *frame = put_frame(thread, &context->registers);
     frame->trapped = 1;
     thread->trap_mask = context->mask;
-    thread->faults_blocked = context->mask & FAULTS;
+    /* Those that put_back has blocked stay so where a held signal keeps the mask from being put in force. */
+    u64 put_back = thread->puts_mask_back ? thread->faults_blocked : 0;
+    thread->faults_blocked = (context->mask & FAULTS) | put_back;
     x32_take_trap(frame);
 }
 
@@ -67,19 +72,17 @@ static int between(u64 rip, const u8 *low, const u8 *high) { return rip >= (u64)
  * instruction after a `syscall` of the runtime's touches what it may not. */
 static int was_sent(u64 rip) {
     const u8 *before = (const u8 *)rip - 2;
-    return (before[0] == 0x0f && before[1] == 0x05) || rip == (u64)x32_i386_done;
+    return is_call(before) || rip == (u64)x32_i386_done;
 }
 
 static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info,
                  struct ucontext64 *context) {
     u64 rip = context->registers.rip;
-    if (thread->held_count < HELD_SIGNALS) {
-        thread->held[thread->held_count].info = *info;
-        thread->held[thread->held_count++].signal = signal;
-    }
+    signals_add_held(thread, signal, info);
     int takes_trap = between(rip, x32_trap_masked, x32_trap_taken);
-    if (!thread->pending) {
-        thread->held_mask = takes_trap ? thread->trap_mask : context->mask;
+    if (!thread->pending || takes_trap) {
+        /* SIGSYS is blocked for a call at most (x32_gate_without_sigsys). */
+        thread->held_mask = (takes_trap ? thread->trap_mask : context->mask) & ~SIGNAL_BIT(SIGSYS);
         thread->pending = 1;
     }
     context->mask |= ~FAULTS;
@@ -93,20 +96,79 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
     }
 }
 
-/* The faults alone can come while a handler of ours has yet to begin or to end, when they were sent: the
- * kernel builds the frames of all that is let in before the first instruction runs. The mask of such a
- * context is no mask of the program's, so the signal waits for the context below. */
+/* While a handler of ours has yet to begin or to end, what the program lets in can come to that of a trap,
+ * and to others the faults alone, when they were sent: the kernel builds the frames of all that is let in
+ * before the first instruction runs. */
 static int within_handler(const struct thread *thread, u64 sp) {
     return sp > thread->handler_stack && sp <= thread->handler_stack + thread->handler_stack_size;
+}
+
+/* The mask of a handler that blocks all that can be is no mask of the program's, so the signal waits for the
+ * context below. */
+#define BLOCKABLE (~(FAULTS | NEVER_BLOCKED))
+static int blocks_all(const struct ucontext64 *context) { return (~context->mask & BLOCKABLE) == 0; }
+
+/* A fault that was sent, where all but faults are blocked until the program is entered: it waits for that in
+ * the kernel. Where the program itself blocks all others, it may have to interrupt a call. */
+static int is_put_back(const struct thread *thread, i32 signal, const struct ucontext64 *context) {
+    const struct sigcontext *registers = &context->registers;
+    if (!(SIGNAL_BIT(signal) & FAULTS) || registers->rip == (u64)x32_leave_masked) {
+        return 0;
+    }
+    /* Under valgrind a handler cannot block anything beyond its end, so that it would come again at once. */
+    int is_leaving = thread->pending || between(registers->rip, x32_sigreturn, x32_sigreturn_end);
+    return (is_leaving && !settings.valgrind) ||
+           (within_handler(thread, registers->rsp) && blocks_all(context));
+}
+
+static void send_again(i32 signal, const struct siginfo64 *info) {
+    KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
 static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *info,
                      struct ucontext64 *context) {
     u64 mask = SIGNAL_BIT(signal);
     context->mask |= mask;
-    thread->faults_blocked |= mask;
+    thread->faults_blocked |= mask & FAULTS;
+    thread->puts_mask_back = 1;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
-    KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
+    send_again(signal, info);
+}
+
+/* Of SIGSYS, whose handler lets signals in, where it does not end in the runtime: none may be held when it
+ * returns to the program, and from here on none is. */
+static void block_in_handler(void) {
+    u64 mask = ~FAULTS;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+}
+
+/* What has come in the handler of SIGSYS, onto the program's context: to be sent again it would have to wait
+ * behind those that were sent after it, and it would be lost where the queue is full. */
+static int deliver_held(struct thread *thread, struct ucontext64 *context) {
+    int handled = signals_deliver_held(thread, context);
+    thread->pending = 0;
+    return handled;
+}
+
+/* Whether the program's handler of SIGSYS blocks one of those that are held. */
+static int keeps_held_out(const struct thread *thread) {
+    const struct sigaction32 *action = action_of(SIGSYS);
+    int found = 0;
+    for (u32 i = 0; i < thread->held_count && action->handler > SIG_IGN; i++) {
+        found |= (action->mask & SIGNAL_BIT(thread->held[i].signal)) != 0;
+    }
+    return found;
+}
+
+/* SIGSYS that was sent, and what has come in its handler: the kernel lets its frame be the first. Those that
+ * it is to keep out come first all the same, and it waits for them. */
+static int deliver_sigsys(struct thread *thread, const struct siginfo64 *info, struct ucontext64 *context) {
+    if (keeps_held_out(thread)) {
+        send_again(SIGSYS, info);
+        return deliver_held(thread, context);
+    }
+    int handled = signals_deliver(SIGSYS, info, context, context->mask);
+    return deliver_held(thread, context) || handled;
 }
 
 /* The program has set the trap flag. Instructions of a stub at which nothing of the site has happened are
@@ -116,7 +178,7 @@ static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
     if (sites_is_at_start(registers->rip)) {
         return 1;
     }
-    if (!between(registers->rip, __executable_start, etext) || sites_is_stub(registers->rip) ||
+    if (!between(registers->rip, __executable_start, etext) || is_stub(registers->rip) ||
         between(registers->rip, x32_leave, x32_leave_end)) {
         return 0;
     }
@@ -125,16 +187,24 @@ static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
     return 1;
 }
 
+/* The signal has ended a call, which is to be made again, with its whole time. A file is closed all the same.
+ */
+static int was_interrupted(const struct sigcontext *registers) {
+    return registers->rax == -(u64)EINTR && ((u32)frame_of(this_thread())->rax & ~X32_BIT) != __NR_close;
+}
+
 /* Whether the context is that of a handler of the program's, about to begin. */
 static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
-    int is_trap = signal == SIGSYS && interception_caught(info->code, info->error, registers->rip);
+    int is_trap = signal == SIGSYS &&
+                  interception_caught(info->code, info->error, registers->rip, thread->guards_sigsys);
     if (is_trap && info->code == SYS_USER_DISPATCH) {
         u64 behind = sites_after_covered(registers->rip - CALL_SIZE, registers->rax, &registers->rflags);
-        if (behind != 0) {
-            registers->rip = behind;
-            return 0;
+        if (behind != 0 || sites_was_held(registers->rip)) {
+            block_in_handler();
+            registers->rip = behind != 0 ? behind : registers->rip - CALL_SIZE;
+            return deliver_held(thread, context);
         }
     }
     if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
@@ -144,17 +214,33 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
         if (!(registers->rflags & FLAG_TRAP) && extended_restore(registers->fpstate)) {
             take_trap(thread, context);
         }
+        block_in_handler();
+        if (thread->pending) {
+            context->mask |= ~FAULTS; /* as where it is held in the runtime */
+        }
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
         return 0;
+    }
+    if (signal == SIGSYS) {
+        block_in_handler();
     }
     if (signal == SIGTRAP && info->code == TRAP_TRACE && (registers->rflags & FLAG_TRAP) &&
         steps_unseen(thread, registers)) {
         return 0;
     }
-    if (between(registers->rip, x32_leave, x32_leave_end)) {
+    int interrupts = signal != SIGSYS || info->code > SI_USER || !signals_keeps_sigsys_out(thread);
+    if (!interrupts) {
+        signals_guard_sigsys(thread, 1);
+    }
+    int waits = is_put_back(thread, signal, context);
+    int is_over = between(registers->rip, x32_leave, x32_leave_end) && !waits;
+    if (is_over) {
+        if (registers->rip == (u64)x32_leave_masked) {
+            thread->pending = 0;
+        }
         signals_take_from_frame(registers, thread, frame_of(thread));
-    } else if (between(registers->rip, __executable_start, etext) && !sites_is_stub(registers->rip)) {
+    } else if (between(registers->rip, __executable_start, etext) && !is_stub(registers->rip)) {
         if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;
@@ -171,10 +257,13 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
             signals_die_of(signal, info, context);
             return 0;
         }
-        if (within_handler(thread, registers->rsp)) {
+        if (waits) {
             put_back(thread, signal, info, context);
         } else {
             hold(thread, signal, info, context);
+            if (!interrupts && was_interrupted(registers) && registers->rip == (u64)x32_gate_done) {
+                registers->rip = (u64)x32_gate_given_up;
+            }
         }
         return 0;
     } else {
@@ -185,10 +274,15 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
             registers->rip = covered;
             return 0;
         }
-        u64 there = sites_in_program(registers->rip, registers->rflags, &registers->rax);
+        u64 there = 0;
+        if (!interrupts && was_interrupted(registers)) {
+            there = sites_call_again(registers->rip, &registers->rax);
+        }
+        there = there != 0 ? there : sites_in_program(registers->rip, registers->rflags, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     }
-    int handled = signals_deliver(signal, info, context, context->mask);
+    int handled = signal == SIGSYS ? deliver_sigsys(thread, info, context)
+                                   : signals_deliver(signal, info, context, context->mask);
     signals_go_on(registers);
     return handled;
 }
@@ -201,7 +295,10 @@ void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *contex
     if (is_counted) {
         counts->signals++;
         u64 ticks = account_ticks() - began;
-        counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
+        if (ticks < ACCOUNT_LONGEST) {
+            counts->signal_ticks += ticks;
+            counts->timed_signals++;
+        }
     }
     if (handled && !settings.valgrind) {
         enter_handler(this_thread(), context);

@@ -10,6 +10,7 @@
  *   anywhere else in the      it is held, everything else is blocked, and it is delivered on the way back. If
  * the runtime                   call that may block has not been made yet, it is not made: x32_gate answers
  * -RESTART_AFTER_SIGNAL and the program's call is made again after the handler, as a kernel restarts one.
+ * Where all are blocked, a fault that was sent is put back into the kernel's queue.
  */
 #ifndef X32_SIGNALS_H
 #define X32_SIGNALS_H
@@ -38,6 +39,16 @@ static inline int signals_faults_kill(const struct thread *thread) {
     return thread->faults_blocked || thread->actions[SIGSEGV].handler == SIG_IGN ||
            thread->actions[SIGBUS].handler == SIG_IGN;
 }
+
+/* SIGSYS has to reach the runtime, so the kernel neither ignores nor blocks it for the program. Where the
+ * program does, it must not interrupt a call: the calls of a thread that guards are made with SIGSYS really
+ * blocked, and those of its stubs trap. It costs every call some 2 microseconds, so a thread guards when
+ * SIGSYS is ignored, or blocked among few others (not with all, as many threads block them), or was sent. */
+static inline int signals_keeps_sigsys_out(const struct thread *thread) {
+    return (thread->waits_with_mask ? thread->wait_blocks_sigsys : thread->sigsys_blocked) ||
+           thread->actions[SIGSYS].handler == SIG_IGN;
+}
+void signals_guard_sigsys(struct thread *thread, int guards);
 
 /* The mask as the kernel may have it: without SIGSYS. Notes in the thread what the program believes. */
 u64 signals_note_mask(struct thread *thread, u64 mask);

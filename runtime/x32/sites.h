@@ -39,6 +39,11 @@ int sites_have_text(u64 address, u64 size);
 void sites_text(u64 address, u64 size);
 /* Text is to be written or moved by the program: before, its own bytes are put back. */
 void sites_restore(u64 address, u64 size);
+/* Before mremap, which refuses a range of several mappings: rewritten pages become one mapping with the rest.
+ */
+void sites_join(u64 address, u64 size);
+/* Some of the program's memory may be locked from now on. */
+void sites_memory_locked(void);
 /* Text is gone, and whatever is there now is something else. */
 void sites_gone(u64 address, u64 size);
 
@@ -50,22 +55,6 @@ void sites_thread_ends(struct thread *thread);
 void sites_rewrite(u64 call, u64 number);
 /* Rewrites all sites of a mapping that are certain. */
 void sites_rewrite_all(u64 address, u64 size);
-/* Whether an address is within a stub. */
-int sites_is_stub(u64 rip);
-/* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
- * not there. 0 where it is neither. */
-u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
-/* Whether an address is within a stub or a trampoline where nothing of the site has happened yet. */
-int sites_is_at_start(u64 rip);
-/* A trap or a fault at the comparison that a jump has covered: it is made here, and the program goes on
- * behind it. 0 where there is none. */
-u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);
-/* Where a thread continues that is to go on at `rip`. At the comparison of a site: behind it, since another
- * thread may cover it before the next instruction, and where a fault follows it ends a process with SIGSEGV
- * blocked. */
-u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
-/* The `syscall` of the site that goes on at `back`. */
-u64 sites_call_before(u64 back);
 struct site_count sites_count(void);
 /* How many pages of trampolines there are. */
 u64 sites_pools(void);

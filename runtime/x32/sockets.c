@@ -1,6 +1,6 @@
 #include "calls.h"
-#include "memory.h"
 #include "signals.h"
+#include "user_memory.h"
 #include "vectors.h"
 #include "x32.h"
 

@@ -1,7 +1,7 @@
 #include "space.h"
 #include "account.h"
-#include "memory.h"
 #include "robust.h"
+#include "user_memory.h"
 
 #define PAGES (1UL << 20)
 #define WORDS (PAGES / 64)
@@ -12,23 +12,61 @@ static u64 base; /* mappings go below (or, in the legacy layout, above) this */
 static int bottom_up;
 static u64 highest_free; /* no page in [highest_free, base) is free */
 
-static void set(u64 word, u64 bits) { __atomic_fetch_or(&taken[word], bits, __ATOMIC_RELAXED); }
-static void clear(u64 word, u64 bits) { __atomic_fetch_and(&taken[word], ~bits, __ATOMIC_RELAXED); }
+/* Where the word of a range of 64 pages is: what lies below 64 MiB, where programs begin, and the 64 MiB
+ * below the highest place of a mapping are in one page of the map, which nearly every process touches. */
+#define HALF (PAGE / sizeof(u64) / 2)
+#define PROGRAMS_HALF 0UL
+#define MAPPINGS_HALF (0xf4000000UL / PAGE / 64 / HALF)
+static u64 *word_at(u64 word) {
+    u64 half = word / HALF;
+    half = half == PROGRAMS_HALF + 1 ? MAPPINGS_HALF : half == MAPPINGS_HALF ? PROGRAMS_HALF + 1 : half;
+    return &taken[half * HALF + word % HALF];
+}
+
+static u64 taken_of(u64 word) { return __atomic_load_n(word_at(word), __ATOMIC_RELAXED); }
 
 /* The same of those that are shared; nothing there is touched before there is the first. */
 LARGE static u64 shared[WORDS];
 static int any_shared;
+/* The pages between which all of those are: the first, and behind the last in the upper half. 0 where there
+ * are none. */
+static u64 shared_bounds;
 
-static void share(u64 word, u64 bits) { __atomic_fetch_or(&shared[word], bits, __ATOMIC_RELAXED); }
-static void unshare(u64 word, u64 bits) { __atomic_fetch_and(&shared[word], ~bits, __ATOMIC_RELAXED); }
+static u64 *shared_word_at(u64 word) { return &shared[word]; }
 
-/* Calls `change` with each word of a range of pages and the bits of it that are meant. */
-static void each_word(u64 first, u64 end, void (*change)(u64, u64)) {
+static inline void mark_bits(u64 *word, u64 bits, int is_set) {
+    if (is_set) {
+        __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+    } else {
+        __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+    }
+}
+
+/* The end of the words from `word` on that lie together, at most `end`. */
+static u64 end_of_half(u64 word, u64 end) {
+    u64 half = ROUND_DOWN(word, HALF) + HALF;
+    return half < end ? half : end;
+}
+
+/* From some dozens of words on, `rep stosq` is faster than a loop of stores: a GiB has 4096. */
+static inline void fill_words(u64 *at, u64 count, u64 value) {
+    __asm__ volatile("rep stosq" : "+D"(at), "+c"(count) : "a"(value) : "memory");
+}
+
+/* Sets or clears the bits of a range of pages. No other thread has a bit to lose in a word that is all the
+ * range's, so it is stored and not read. */
+static inline __attribute__((always_inline)) void mark(u64 *(*word_of)(u64), u64 first, u64 end, int is_set) {
     while (first < end) {
         u64 word = first / 64, low = first % 64;
+        if (low == 0 && end - first >= 64) {
+            u64 stop = end_of_half(word, end / 64);
+            fill_words(word_of(word), stop - word, is_set ? ~0UL : 0);
+            first = stop * 64;
+            continue;
+        }
         u64 high = end - word * 64 < 64 ? end - word * 64 : 64;
         u64 bits = (high == 64 ? ~0UL : (1UL << high) - 1) & ~((1UL << low) - 1);
-        change(word, bits);
+        mark_bits(word_of(word), bits, is_set);
         first = word * 64 + high;
     }
 }
@@ -41,7 +79,7 @@ static u64 last_page(u64 address, u64 size) {
 
 void space_take(u64 address, u64 size) {
     if (address < (1UL << 32)) {
-        each_word(address / PAGE, last_page(address, size), set);
+        mark(word_at, address / PAGE, last_page(address, size), 1);
     }
 }
 
@@ -50,7 +88,7 @@ void space_free(u64 address, u64 size) {
         return;
     }
     u64 end = last_page(address, size);
-    each_word(address / PAGE, end, clear);
+    mark(word_at, address / PAGE, end, 0);
     u64 before = __atomic_load_n(&highest_free, __ATOMIC_RELAXED);
     while (end * PAGE > before && !__atomic_compare_exchange_n(&highest_free, &before, end * PAGE, 0,
                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -59,13 +97,48 @@ void space_free(u64 address, u64 size) {
 
 int space_is_shared(void) { return any_shared; }
 
-static void note_shared(u64 address, u64 size, int is_shared) {
+#define BOUNDS(first, end) ((first) | (end) << 32)
+#define FIRST_OF(bounds) ((bounds)&0xffffffffUL)
+#define END_OF(bounds) ((bounds) >> 32)
+
+/* Before its bits are set: outside of the bounds none is. */
+static void widen_bounds(u64 first, u64 end) {
+    u64 now = __atomic_load_n(&shared_bounds, __ATOMIC_RELAXED), wide;
+    do {
+        wide = now == 0 ? BOUNDS(first, end)
+                        : BOUNDS(first < FIRST_OF(now) ? first : FIRST_OF(now),
+                                 end > END_OF(now) ? end : END_OF(now));
+    } while (!__atomic_compare_exchange_n(&shared_bounds, &now, wide, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+/* What most programs take away was never shared, and to read that of each page costs as much as to clear it.
+ */
+static void clear_shared(u64 first, u64 end) {
+    u64 now = __atomic_load_n(&shared_bounds, __ATOMIC_SEQ_CST);
+    if (end <= FIRST_OF(now) || first >= END_OF(now)) {
+        return;
+    }
+    mark(shared_word_at, first, end, 0);
+    if (first <= FIRST_OF(now) && end >= END_OF(now)) {
+        /* Not where another thread has widened them meanwhile. */
+        __atomic_compare_exchange_n(&shared_bounds, &now, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    }
+}
+
+void space_note_shared(u64 address, u64 size, int is_shared) {
     if (is_shared && !any_shared) {
         any_shared = 1;
         robust_not_alone();
     }
-    if (any_shared && address < (1UL << 32)) {
-        each_word(address / PAGE, last_page(address, size), is_shared ? share : unshare);
+    if (!any_shared || address >= (1UL << 32) || size == 0) {
+        return;
+    }
+    u64 first = address / PAGE, end = last_page(address, size);
+    if (is_shared) {
+        widen_bounds(first, end);
+        mark(shared_word_at, first, end, 1);
+    } else {
+        clear_shared(first, end);
     }
 }
 
@@ -83,13 +156,11 @@ u64 space_shared_until(u64 low, u64 high, int *is_shared) {
     return at < high ? at : high;
 }
 
-static int is_taken(u64 page) {
-    return (__atomic_load_n(&taken[page / 64], __ATOMIC_RELAXED) >> (page % 64)) & 1;
-}
+static int is_taken(u64 page) { return (taken_of(page / 64) >> (page % 64)) & 1; }
 
 int space_is_free(u64 address, u64 size) {
     for (u64 page = address / PAGE, end = last_page(address, size); page < end; page++) {
-        u64 word = __atomic_load_n(&taken[page / 64], __ATOMIC_RELAXED);
+        u64 word = taken_of(page / 64);
         if (page % 64 == 0 && word == 0) {
             page += 63;
         } else if ((word >> (page % 64)) & 1) {
@@ -99,17 +170,52 @@ int space_is_free(u64 address, u64 size) {
     return 1;
 }
 
+#define TOGETHER 8
+static inline int are_zero(const u64 *words) {
+    u64 any = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < TOGETHER; i++) {
+        any |= __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+    }
+    return any == 0;
+}
+
+/* The lowest of the words below `word` that lie together, down to `lowest`, and of which all are 0. */
+static u64 zeros_down(u64 word, u64 lowest) {
+    u64 half = ROUND_DOWN(word - 1, HALF);
+    u64 stop = lowest > half ? lowest : half;
+    const u64 *at = word_at(word - 1) + 1; /* behind the word */
+    while (word >= stop + TOGETHER && are_zero(at - TOGETHER)) {
+        word -= TOGETHER;
+        at -= TOGETHER;
+    }
+    while (word > stop && __atomic_load_n(at - 1, __ATOMIC_RELAXED) == 0) {
+        word--;
+        at--;
+    }
+    return word;
+}
+
+/* Down to which word below `word` to look for a range that ends at `run_end`: further where it did not suit.
+ */
+static u64 enough(u64 run_end, u64 pages, u64 word, u64 lowest) {
+    u64 stop = run_end > pages ? (run_end - pages) / 64 : 0;
+    stop = stop < word ? stop : word - 1;
+    return stop > lowest ? stop : lowest;
+}
+
 /* The highest free range below `high`. */
 static u64 find_down(u64 pages, u64 alignment, u64 low, u64 high) {
-    u64 run_end = high / PAGE, page = run_end;
+    u64 run_end = high / PAGE, page = run_end, lowest_word = ROUND_UP(low / PAGE, 64) / 64;
     while (page > low / PAGE) {
-        u64 word = __atomic_load_n(&taken[(page - 1) / 64], __ATOMIC_RELAXED);
-        if (page % 64 == 0 && (word == 0 || word == ~0UL) && page >= 64 + low / PAGE) {
-            page -= 64;
+        u64 word = taken_of((page - 1) / 64);
+        if (page % 64 == 0 && page / 64 > lowest_word && (word == 0 || word == ~0UL)) {
             if (word != 0) {
+                page -= 64;
                 run_end = page;
                 continue;
             }
+            page = zeros_down(page / 64, enough(run_end, pages, page / 64, lowest_word)) * 64;
         } else {
             page--;
             if ((word >> (page % 64)) & 1) {
@@ -163,7 +269,7 @@ static u64 search(u64 size, u64 alignment) {
     /* Remember how far everything is taken, so that the next search begins there. */
     u64 page = high / PAGE;
     while (page > LOWEST / PAGE && is_taken(page - 1)) {
-        page = (page % 64 == 0 && taken[page / 64 - 1] == ~0UL) ? page - 64 : page - 1;
+        page = (page % 64 == 0 && taken_of(page / 64 - 1) == ~0UL) ? page - 64 : page - 1;
     }
     if (page * PAGE < high) {
         __atomic_compare_exchange_n(&highest_free, &high, page * PAGE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -173,15 +279,13 @@ static u64 search(u64 size, u64 alignment) {
     return found != 0 ? found : find_up(pages, alignment, base, TASK_SIZE);
 }
 
-u64 space_choose(u64 size, u64 alignment) { return search(size, alignment); }
-
 void space_begin(u64 mapping_base, int legacy) {
     base = mapping_base;
     highest_free = mapping_base;
     bottom_up = legacy;
-    /* The two pages of the map that are read first are written before, which makes one fault of two. */
-    set(0, 0);
-    set(mapping_base / PAGE / 64, 0);
+    /* What of the map is read first is written before, which makes one fault of two. */
+    mark_bits(word_at(0), 0, 1);
+    mark_bits(word_at(mapping_base / PAGE / 64), 0, 1);
 }
 
 /* One line of /proc/self/maps begins with `low-high `. */
@@ -260,12 +364,16 @@ static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64
     return result;
 }
 
-/* Many: of several threads that are given the same place one gets it, and may be preempted before it has
- * noted that; and the thread that reads /proc for all may be, too. */
-#define ATTEMPTS 100
+u64 space_choose(u64 size, u64 alignment) {
+    u64 found = search(size, alignment);
+    if (found == 0) {
+        space_read_again();
+        found = search(size, alignment);
+    }
+    return found;
+}
 
-/* Another mapping is there, new or unknown till now. */
-static void learn(u64 address, u64 size, int attempt) {
+void space_learn(u64 address, u64 size, int attempt) {
     if (attempt > 0) {
         KERNEL_1(__NR_sched_yield, 0);
         space_read_again();
@@ -328,14 +436,10 @@ static long map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 of
             return result;
         }
     }
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        u64 found = search(rounded, alignment);
+    for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
+        u64 found = space_choose(rounded, alignment);
         if (found == 0) {
-            if (attempt > 0) {
-                break;
-            }
-            space_read_again();
-            continue;
+            break;
         }
         long result = map_at(found, size, protection, flags, fd, offset);
         if (result == -EINVAL && alignment == PAGE && !(flags & MAP_ANONYMOUS)) {
@@ -348,7 +452,7 @@ static long map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 of
         if (result != -EEXIST) {
             return result;
         }
-        learn(found, rounded, attempt);
+        space_learn(found, rounded, attempt);
     }
     /* What is wrong with the request itself comes first. */
     long result = KERNEL_6(__NR_mmap, 0, size, protection, flags, fd, offset);
@@ -362,13 +466,13 @@ static long map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 of
 long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
     long result = map(address, size, protection, flags, fd, offset);
     if (!failed(result)) {
-        note_shared((u64)result, size, (flags & MAP_TYPE) != MAP_PRIVATE);
+        space_note_shared((u64)result, size, (flags & MAP_TYPE) != MAP_PRIVATE);
     }
     return result;
 }
 
 long space_map_within(u64 size, u64 protection, u64 low, u64 high) {
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
         u64 found = space_find(size, PAGE, low, high);
         if (found == 0) {
             return -ENOMEM;
@@ -377,9 +481,15 @@ long space_map_within(u64 size, u64 protection, u64 low, u64 high) {
         if (result != -EEXIST) {
             return result;
         }
-        learn(found, ROUND_UP(size, PAGE), attempt);
+        space_learn(found, ROUND_UP(size, PAGE), attempt);
     }
     return -ENOMEM;
+}
+
+void space_gone(u64 address, u64 size) {
+    /* Before another thread can map something shared there. */
+    space_note_shared(address, size, 0);
+    space_free(address, size);
 }
 
 long space_unmap(u64 address, u64 size) {
@@ -388,26 +498,21 @@ long space_unmap(u64 address, u64 size) {
     }
     long result = FOR_PROGRAM(KERNEL_2(__NR_munmap, address, size));
     if (!failed(result)) {
-        space_free(address, size);
-        note_shared(address, size, 0);
+        space_gone(address, size);
     }
     return result;
 }
 
 /* What moves, moves onto a place that was reserved, since MREMAP_FIXED replaces whatever is there. */
 static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        u64 found = search(new_size, PAGE);
+    for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
+        u64 found = space_choose(new_size, PAGE);
         if (found == 0) {
-            if (attempt > 0) {
-                return -ENOMEM;
-            }
-            space_read_again();
-            continue;
+            return -ENOMEM;
         }
         long reserved = map_at(found, new_size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (reserved == -EEXIST) {
-            learn(found, new_size, attempt);
+            space_learn(found, new_size, attempt);
             continue;
         }
         if (failed(reserved)) {
@@ -471,56 +576,7 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
     int was_shared = old < TASK_SIZE && is_page_shared(old);
     long result = remap(old, old_size, new_size, flags, new_address);
     if (!failed(result)) {
-        note_shared((u64)result, new_size, was_shared);
-    }
-    return result;
-}
-
-/* struct shmid64_ds: the segment's size follows the 48 bytes of its permissions. */
-#define IPC_STAT 2
-
-static long attach(u64 id, u64 address, u64 flags, u64 *attached) {
-    u64 status[14];
-    long result = KERNEL_3(__NR_shmctl, id, IPC_STAT, status);
-    if (address != 0 || failed(result)) {
-        if (address > TASK_SIZE) {
-            return -EINVAL;
-        }
-        long there = address == 0 ? result : KERNEL_3(__NR_shmat, id, address, flags);
-        if (!failed(there) && address != 0) {
-            *attached = failed(result) ? PAGE : status[6];
-            space_take((u64)there, *attached);
-        }
-        return there;
-    }
-    u64 size = *attached = ROUND_UP(status[6], PAGE);
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        u64 found = search(size, PAGE);
-        if (found == 0) {
-            if (attempt > 0) {
-                break;
-            }
-            space_read_again();
-            continue;
-        }
-        long there = FOR_PROGRAM(KERNEL_3(__NR_shmat, id, found, flags));
-        if (!failed(there)) {
-            space_take(found, size);
-            return there;
-        }
-        if (there != -EINVAL) {
-            return there;
-        }
-        learn(found, size, attempt);
-    }
-    return -ENOMEM;
-}
-
-long space_attach(u64 id, u64 address, u64 flags) {
-    u64 size = PAGE;
-    long result = attach(id, address, flags, &size);
-    if (!failed(result)) {
-        note_shared((u64)result, size, 1);
+        space_note_shared((u64)result, new_size, was_shared);
     }
     return result;
 }

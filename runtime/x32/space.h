@@ -17,21 +17,29 @@ void space_free(u64 address, u64 size);
 int space_is_free(u64 address, u64 size);
 /* A free range within [low, high), or 0. */
 u64 space_find(u64 size, u64 alignment, u64 low, u64 high);
-/* The range the kernel would choose, or 0. */
+/* The range the kernel would choose, or 0 where /proc has none either. */
 u64 space_choose(u64 size, u64 alignment);
 /* The end, at most `high`, of the pages from `low` on that are alike: shared with a file or with other
  * processes, so that what is written there is not the program's alone, or not. */
 u64 space_shared_until(u64 low, u64 high, int *is_shared);
 /* Whether the program has had any that are. */
 int space_is_shared(void);
+/* A range is shared with a file or with other processes from now on, or no longer. */
+void space_note_shared(u64 address, u64 size, int is_shared);
 /* Reads which pages are taken from /proc/self/maps. */
 void space_read_again(void);
+/* At a place that was chosen there is another mapping, new or unknown till now. `attempt`: how often the same
+ * request has met that. Many are made: of several threads that are given the same place one gets it, and may
+ * be preempted before it has noted that; and the thread that reads /proc for all may be, too. */
+#define SPACE_ATTEMPTS 100
+void space_learn(u64 address, u64 size, int attempt);
 
-/* mmap, munmap, mremap, brk and shmat as a kernel does for an x32 program. */
+/* mmap, munmap, mremap and brk as a kernel does for an x32 program. */
 long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset);
 long space_unmap(u64 address, u64 size);
+/* A mapping is gone by another call. */
+void space_gone(u64 address, u64 size);
 long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address);
-long space_attach(u64 id, u64 address, u64 flags);
 /* Anonymous memory anywhere in [low, high), for the runtime's own use. */
 long space_map_within(u64 size, u64 protection, u64 low, u64 high);
 

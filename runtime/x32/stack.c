@@ -1,6 +1,6 @@
 #include "stack.h"
-#include "memory.h"
-#include "text.h"
+#include "diagnostics.h"
+#include "user_memory.h"
 #include <elf.h>
 
 #ifndef AT_RSEQ_FEATURE_SIZE

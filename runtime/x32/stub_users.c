@@ -1,6 +1,6 @@
 #include "stub_users.h"
-#include "sites.h"
-#include "text.h"
+#include "diagnostics.h"
+#include "stubs.h"
 
 extern u8 x32_gate_done[];
 
@@ -74,7 +74,7 @@ static u64 sleeps_at(u32 id) {
  * handler of ours may have interrupted anything. */
 static int sleeps_elsewhere(const struct thread *thread, const struct left_place *place) {
     u64 rip = thread->id != 0 ? sleeps_at(thread->id) : 0;
-    return (sites_is_stub(rip) || rip == (u64)x32_gate_done) && !is_within(place, rip);
+    return (is_stub(rip) || rip == (u64)x32_gate_done) && !is_within(place, rip);
 }
 
 static int is_out(const struct thread *thread, const struct left_place *place) {

@@ -218,7 +218,7 @@ static enum pattern find_pattern(struct site *site, u32 call, const u8 *bytes, u
     *site = (struct site){.call = call, .back = call + CALL_SIZE, .number = number, .replaced = JUMP_SIZE};
     if (moved && same(before - 7, "\x48\xc7\xc0", 3)) {
         site->pattern = PATTERN_MOVE;
-        site->replaced = 7;
+        site->replaced = LONG_MOVE_SIZE;
         site->number = loaded;
     } else if ((between = bytes_between(before, &number)) >= 0) {
         site->pattern = PATTERN_MOVE;
@@ -256,6 +256,18 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
         copy_bytes(site->bytes, bytes + SITE_BEFORE - (call - site->address), site->size);
     }
     return pattern;
+}
+
+u32 site_meanwhile(const struct site *site, int every_number_traps) {
+    switch (site->pattern) {
+    case PATTERN_COMPARE:
+    case PATTERN_EXIT:
+        return get16(site->bytes);
+    case PATTERN_MOVE:
+        return every_number_traps && site->between == 0 ? TRAP_CALL : JUMP_TO_ITSELF;
+    default:
+        return JUMP_TO_ITSELF;
+    }
 }
 
 int is_jumped_to(const u8 *bytes, u32 size, u32 offset) {

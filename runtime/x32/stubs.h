@@ -22,13 +22,18 @@
 #ifndef X32_STUBS_H
 #define X32_STUBS_H
 
+#include "code_writes.h"
 #include "kernel.h"
-#include "patch.h"
+#include "offsets.h"
 
 enum pattern { PATTERN_NONE, PATTERN_MOVE, PATTERN_COMPARE, PATTERN_CANCEL, PATTERN_EXIT };
 
 #define CALL_SIZE 2
 #define JUMP_SIZE 5
+#define LONG_MOVE_SIZE 7 /* of A, where it moves to rax */
+/* Whether a `syscall` is there. */
+static inline int is_call(const u8 *at) { return get16(at) == TRAP_CALL; }
+
 /* Bytes that have to be known before and after a `syscall`. */
 #define SITE_BEFORE 32
 #define SITE_AFTER 8
@@ -40,7 +45,7 @@ struct site {
     u32 back;    /* where the program goes on */
     u32 number;  /* with bit 30; of B, the one it was first reached with; 0 where it is not known */
     u8 pattern;
-    u8 replaced;       /* bytes: 5 or 7 */
+    u8 replaced;       /* bytes: JUMP_SIZE or LONG_MOVE_SIZE */
     u8 compare_size;   /* of B */
     u8 between;        /* of A: bytes of instructions between the move and the `syscall` */
     u8 size;           /* bytes of the program that the stub stands for, from `address` */
@@ -87,6 +92,18 @@ static inline struct distances site_distances(const struct site *site) {
     }
 }
 
+/* What its first two bytes are while other threads may execute it and the others are written (code_writes.h).
+ * Of B and D the program's own two, which are one instruction. Elsewhere a `syscall`: a thread that comes to
+ * it traps, sleeps until the writing is over, and comes again (sites_was_held). That changes rcx and r11, so
+ * there is none where an instruction before the site's own `syscall` may read them, nor where not every
+ * number traps: `jmp .` is there, which a thread executes for the rest of its time slice if the one that
+ * writes loses its CPU.
+ *
+ * To store a whole jump at once, where it lies in eight aligned bytes, would need nothing meanwhile. AMD
+ * allows it (AMD64 volume 2, 7.6.1, asynchronous modification), but Intel wants every core that may execute
+ * the code to be serialised first (volume 3, 9.1.3). */
+u32 site_meanwhile(const struct site *site, int every_number_traps);
+
 /* The comparison of B: its size, 0 where it is none; and the flags after it. */
 #define LARGEST_COMPARE 6
 u32 comparison_size(const u8 compare[LARGEST_COMPARE]);
@@ -99,6 +116,12 @@ u32 site_place(const struct site *site, u32 offset, u64 flags, u64 *rax);
 /* Whether a jump among these bytes may lead to the one at `offset`. Where instructions begin is not known, so
  * some bytes that are none are taken for one. */
 int is_jumped_to(const u8 *bytes, u32 size, u32 offset);
+
+/* Whether an address is among the stubs, which lie at one place (layout.ld). */
+extern u8 x32_stubs[];
+static inline int is_stub(u64 rip) {
+    return rip >= (u64)x32_stubs && rip < (u64)x32_stubs + (u64)STUB_COUNT * STUB_SIZE;
+}
 
 u32 get32(const u8 *at);
 void put32(u8 *at, u64 value);

@@ -3,16 +3,19 @@
 #include "interception.h"
 #include "offsets.h"
 #include "signals.h"
+#include "site_places.h"
 #include "sites.h"
 
 _Static_assert(offsetof(struct thread, self) == THREAD_SELF, "entry.S");
 _Static_assert(offsetof(struct thread, program_rsp) == THREAD_PROGRAM_RSP, "entry.S");
 _Static_assert(offsetof(struct thread, stack_top) == THREAD_STACK_TOP, "entry.S");
 _Static_assert(offsetof(struct thread, pending) == THREAD_PENDING, "entry.S");
+_Static_assert(offsetof(struct thread, held_count) == THREAD_HELD_COUNT, "entry.S");
 _Static_assert(offsetof(struct thread, held_mask) == THREAD_HELD_MASK, "entry.S");
 _Static_assert(offsetof(struct thread, resume_rip) == THREAD_RESUME_RIP, "entry.S");
 _Static_assert(offsetof(struct thread, counts) == THREAD_COUNTS, "stubs.c");
 _Static_assert(offsetof(struct thread, trap_mask) == THREAD_TRAP_MASK, "entry.S");
+_Static_assert(offsetof(struct thread, puts_mask_back) == THREAD_PUTS_MASK_BACK, "entry.S");
 _Static_assert(offsetof(struct counts, plain) == COUNTS_PLAIN, "stubs.c");
 _Static_assert(offsetof(struct sigcontext, fpstate) == 184, "entry.S");
 _Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");
@@ -53,10 +56,22 @@ static u64 area_size(void) { return handler_stack_size + RUNTIME_STACK; }
 static struct thread *kept;
 static u32 kept_count;
 
-/* Neither it nor the thread that made it touches the area any more. */
+/* The thread that made it touches it, or other threads have their handlers in it: it must not be unmapped. */
+static int has_others(const struct thread *thread) {
+    return __atomic_load_n(&thread->is_known, __ATOMIC_ACQUIRE) == 0 ||
+           __atomic_load_n(&thread->users, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Nothing touches the area any more. */
 static int is_unused(const struct thread *thread) {
-    return __atomic_load_n(&thread->has_left, __ATOMIC_ACQUIRE) != 0 &&
-           __atomic_load_n(&thread->is_known, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&thread->has_left, __ATOMIC_ACQUIRE) != 0 && !has_others(thread);
+}
+
+static void let_handlers_go(struct thread *thread) {
+    if (thread->owner != NULL) {
+        __atomic_sub_fetch(&thread->owner->users, 1, __ATOMIC_RELEASE);
+        thread->owner = NULL;
+    }
 }
 
 static struct thread *take_kept(void) {
@@ -76,8 +91,7 @@ static struct thread *take_kept(void) {
 
 static int keep(struct thread *thread) {
     sites_hold();
-    /* An area whose maker has yet to store something there must not be unmapped. */
-    int has_room = kept_count < KEPT || __atomic_load_n(&thread->is_known, __ATOMIC_ACQUIRE) == 0;
+    int has_room = kept_count < KEPT || has_others(thread);
     if (has_room) {
         kept_count++;
         thread->next = kept;
@@ -107,6 +121,7 @@ struct thread *thread_make(void) {
 
 void thread_unmake(struct thread *thread) {
     thread->has_left = thread->is_known = 1;
+    let_handlers_go(thread);
     if (!keep(thread)) {
         account_area_gone(thread->area);
         KERNEL_2(__NR_munmap, thread->area, thread->area_size);
@@ -133,6 +148,7 @@ u32 thread_own_id(void) {
 void thread_end(struct thread *thread, u64 status, u64 number) {
     u64 all = ~0UL;
     KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
+    let_handlers_go(thread);
     if (keep(thread)) {
         x32_leave_area(&thread->has_left, status, number);
     }
@@ -147,12 +163,12 @@ void thread_settle(struct thread *thread) {
 
 void thread_forked(struct thread *thread) {
     thread->id = 0;
-    interception_arm_thread();
+    interception_arm_thread(thread->guards_sigsys);
 }
 
 void thread_arm(struct thread *thread) {
     thread_settle(thread);
-    interception_arm_thread();
+    interception_arm_thread(thread->guards_sigsys);
 }
 
 void thread_die(struct thread *thread) {
@@ -163,9 +179,9 @@ void thread_die(struct thread *thread) {
 }
 
 int thread_adopt_first(u64 signal_frame_size) {
-    /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
-     * room. */
-    handler_stack_size = ROUND_UP(3 * signal_frame_size + 2 * PAGE, PAGE);
+    /* The handler of a trap can be interrupted by a SIGSYS that was sent, that by a signal's, and each by
+     * faults in reading the program's memory, or that are sent: five frames, and some room. */
+    handler_stack_size = ROUND_UP(5 * signal_frame_size + 2 * PAGE, PAGE);
     struct thread *thread =
         area_size() <= sizeof first_area ? lay_out((u64)first_area, area_size()) : thread_make();
     if (thread == NULL) {

@@ -30,8 +30,8 @@ struct held_signal {
     i32 signal;
 };
 
-/* One ordinary signal, after which all others are blocked; SIGSEGV and SIGBUS never are; valgrind blocks
- * nothing then. */
+/* One, after which all others are blocked or put back (signals.c), a SIGSYS in whose handler it came or that
+ * waited, and a fault of the frame that a handler returns from; valgrind blocks nothing. */
 #define HELD_SIGNALS 8
 
 struct thread {
@@ -46,12 +46,14 @@ struct thread {
     u64 trap_mask;         /* the program's, while a call that has trapped is taken from the handler */
     u32 turn;              /* which calls are timed */
     u32 timed;             /* the call that is being made is */
+    u32 puts_mask_back;    /* a signal was blocked until the handler it came to ends */
     u64 kernel_ticks;      /* of the call that is timed: not the runtime's */
     struct held_signal held[HELD_SIGNALS];
 
     struct stack32 alternate; /* the program's own; the kernel has the runtime's */
     u8 sigsys_blocked;        /* as the program sees it; really SIGSYS never is */
     u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
+    u8 guards_sigsys; /* its calls are made with SIGSYS really blocked, those of stubs, too (signals.h) */
     u8 is_vfork_child;
     u8 clears_handlers;    /* it was made with CLONE_CLEAR_SIGHAND */
     u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
@@ -77,6 +79,9 @@ struct thread {
     /* What the program asked for, by signal: one table for all threads of a process, and a child that shares
      * its memory but not its handlers (vfork, posix_spawn) has a copy. */
     struct sigaction32 *actions;
+    struct thread
+        *owner; /* whose own_actions those are: its area is not used again before they have no user */
+    u32 users;  /* of own_actions */
     struct sigaction32 own_actions[SIGNALS + 1];
 };
 

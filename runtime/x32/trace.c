@@ -1,11 +1,11 @@
 #include "trace.h"
+#include "diagnostics.h"
 #include "interception.h"
-#include "memory.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
 #include "table.h"
-#include "text.h"
+#include "user_memory.h"
 
 static u64 traps;
 

@@ -1,6 +1,6 @@
 #include "trampolines.h"
-#include "memory.h"
 #include "space.h"
+#include "user_memory.h"
 
 #define TRAMPOLINES (PAGE / TRAMPOLINE_SIZE)
 #define POOLS 128
@@ -113,7 +113,7 @@ u32 trampoline_make(const struct site *site, u64 stub) {
     }
     put32(jump + 6, stub);
     put32(jump + 10, stub >> 32);
-    if (!patch_unused(trampoline, jump, sizeof jump)) {
+    if (!code_write_unused(trampoline, jump, sizeof jump)) {
         trampoline_free(trampoline);
         return 0;
     }

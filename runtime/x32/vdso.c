@@ -4,7 +4,12 @@
 
 extern const u8 x32_vdso[], x32_vdso_end[], x32_vdso_targets[];
 
-static u64 find(u64 image, const char *name) {
+#define FUNCTIONS 5
+static const char names[FUNCTIONS][24] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time",
+                                          "__vdso_clock_getres", "__vdso_getcpu"};
+
+/* Where the functions are, in the order of their names: how many were found. */
+static int find(u64 image, u64 targets[FUNCTIONS]) {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
     const Elf64_Phdr *segments = (const Elf64_Phdr *)(image + header->e_phoff);
     const Elf64_Dyn *entry = NULL;
@@ -34,26 +39,23 @@ static u64 find(u64 image, const char *name) {
         return 0;
     }
     u64 count = hash != NULL ? hash[1] : ((u64)strings - (u64)symbols) / sizeof(Elf64_Sym);
-    for (u64 i = 0; i < count && count < 1000; i++) {
-        if (symbols[i].st_shndx != SHN_UNDEF && same_text(strings + symbols[i].st_name, name)) {
-            return bias + symbols[i].st_value;
+    int found = 0;
+    for (u64 i = 0; i < count && count < 1000 && found < FUNCTIONS; i++) {
+        for (int name = 0; symbols[i].st_shndx != SHN_UNDEF && name < FUNCTIONS; name++) {
+            if (targets[name] == 0 && same_text(strings + symbols[i].st_name, names[name])) {
+                targets[name] = bias + symbols[i].st_value;
+                found++;
+                break;
+            }
         }
     }
-    return 0;
+    return found;
 }
 
 u64 vdso_map(u64 kernel_vdso) {
-    static const char names[][24] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time",
-                                     "__vdso_clock_getres", "__vdso_getcpu"};
-    u64 targets[5];
-    if (kernel_vdso == 0) {
+    u64 targets[FUNCTIONS] = {0};
+    if (kernel_vdso == 0 || find(kernel_vdso, targets) < FUNCTIONS) {
         return 0;
-    }
-    for (int i = 0; i < 5; i++) {
-        targets[i] = find(kernel_vdso, names[i]);
-        if (targets[i] == 0) {
-            return 0;
-        }
     }
     long page = space_map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (failed(page)) {

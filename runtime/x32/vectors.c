@@ -1,7 +1,7 @@
 #include "vectors.h"
 #include "calls.h"
-#include "memory.h"
 #include "signals.h"
+#include "user_memory.h"
 #include "x32.h"
 
 #define F_GETFD 1

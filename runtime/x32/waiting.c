@@ -1,14 +1,15 @@
 #include "calls.h"
-#include "memory.h"
 #include "signals.h"
 #include "space.h"
+#include "user_memory.h"
 #include "vectors.h"
 #include "x32.h"
 
 #define SYS_BIT SIGNAL_BIT(SIGSYS)
 
-/* The mask that a call puts in force while it waits, without SIGSYS: with it blocked, the first call that is
- * not rewritten would end the process. The address to hand on: the program's own where nothing has to change.
+/* The mask that a call puts in force while it waits, without SIGSYS: with it blocked, the first call of a
+ * handler that is not rewritten would end the process. With it where the thread guards. The address to hand
+ * on: the program's own where nothing has to change.
  */
 static u64 allowed(u64 address, u64 size, u64 *mask) {
     if (address == 0 || size != 8 || read_user(mask, address, 8) < 0) {
@@ -18,6 +19,9 @@ static u64 allowed(u64 address, u64 size, u64 *mask) {
     *mask &= ~SYS_BIT;
     this_thread()->wait_mask = *mask;
     this_thread()->waits_with_mask = 1;
+    if (this_thread()->guards_sigsys && signals_keeps_sigsys_out(this_thread())) {
+        *mask |= SYS_BIT;
+    }
     return (u64)mask;
 }
 

@@ -1,5 +1,5 @@
-// A workshop with one machine that breaks down, urgent orders that push others aside, and a thermostat that
-// nobody looks after. Twenty weeks of it, on all processors, for two figures with their intervals.
+// A workshop with one machine that breaks down, urgent orders that push others aside, and a thermostat
+// without an operator. Twenty weeks of it, on all processors, for two figures with their intervals.
 #include <widthwise/sim/continuous.hpp>
 #include <widthwise/sim/distributions.hpp>
 #include <widthwise/sim/facility.hpp>

@@ -1,6 +1,6 @@
 //! A real browser without a window. It is installed by `make test`; without it these tests fail.
 
-// Every file of tests is a program of its own, and not each uses all of this.
+// Each program of tests uses a part of this.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -48,36 +48,65 @@ impl Browser {
         self.start(&["--dump-dom"], &address(page))
     }
 
-    /// What a piece of JavaScript answers (as text, or as a promise of it) that looks at the page, `inner`, in a frame of that width.
+    /// What a piece of JavaScript answers (as text, or as a promise of it) that looks at the page, `inner`, in a `frame` of that
+    /// width.
     ///
     /// The page stays as it is: it stands in a frame of another, which looks at it from outside.
     pub fn ask(&self, page: &Path, width: u32, expression: &str) -> String {
+        self.ask_each(page, &[(width, expression)]).remove(0)
+    }
+
+    /// As [`ask`](Self::ask), one after the other, each with the page loaded anew: the browser's start takes longest.
+    pub fn ask_each(&self, page: &Path, asked: &[(u32, &str)]) -> Vec<String> {
         let outside = self.folder.path().join("outside.html");
+        let pairs: String = asked
+            .iter()
+            .map(|(width, expression)| format!("[{width}, async (frame, inner) => {expression}],\n"))
+            .collect();
         let text = format!(
-            "<!doctype html><iframe id=frame style='width:{width}px;height:800px;border:0' src='{}'></iframe><script>\
-             frame.onload = async () => {{ const inner = frame.contentDocument; let told; try {{ told = await {expression} }} \
-             catch (error) {{ told = 'failed: ' + error }} document.title = told }}</script>",
+            "<!doctype html><body><script>
+             (async () => {{
+                 const reported = [];
+                 for (const [width, answer] of [{pairs}]) {{
+                     const frame = document.createElement('iframe');
+                     frame.style = 'width:' + width + 'px;height:800px;border:0';
+                     frame.src = '{}';
+                     await new Promise(loaded => {{ frame.onload = loaded; document.body.append(frame) }});
+                     try {{ reported.push(String(await answer(frame, frame.contentDocument))) }}
+                     catch (error) {{ reported.push('failed: ' + error) }}
+                     frame.remove();
+                 }}
+                 document.title = JSON.stringify(reported);
+             }})()</script>",
             address(page)
         );
         std::fs::write(&outside, text).unwrap();
         let (page, _) = self.start(&["--allow-file-access-from-files", "--dump-dom"], &address(&outside));
         let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
         let title = title.unwrap_or_else(|| panic!("{page}"));
-        title.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&")
+        let title =
+            title.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
+        let answers: Vec<String> =
+            serde_json::from_str(&title).unwrap_or_else(|error| panic!("{error}: {title}"));
+        assert_eq!(answers.len(), asked.len(), "{title}");
+        answers
     }
 
-    /// How wide the page's content is in a frame of that width, and how wide the frame is without its scroll bar.
-    pub fn widths(&self, page: &Path, width: u32) -> (u32, u32) {
-        let told = self.ask(
-            page,
-            width,
+    /// How wide the page's content is in frames of these widths, and how wide each frame is without its scroll bar.
+    pub fn widths(&self, page: &Path, widths: &[u32]) -> Vec<(u32, u32)> {
+        let expression =
             "(inner.querySelectorAll('details').forEach(d => d.open = true), \
-             [inner.documentElement.scrollWidth, inner.documentElement.clientWidth, inner.title.length].join(' '))",
-        );
-        let numbers: Vec<u32> =
-            told.split(' ').map(|word| word.parse().unwrap_or_else(|_| panic!("{told}"))).collect();
-        assert!(numbers[2] > 0, "another page was measured: {told}");
-        (numbers[0], numbers[1])
+             [inner.documentElement.scrollWidth, inner.documentElement.clientWidth, inner.title.length].join(' '))";
+        let asked: Vec<(u32, &str)> = widths.iter().map(|width| (*width, expression)).collect();
+        let numbers = |reported: &String| {
+            let numbers: Vec<u32> = reported
+                .split(' ')
+                .map(|word| word.parse().unwrap_or_else(|_| panic!("{reported}")))
+                .collect();
+            assert!(numbers[2] > 0, "another page was measured: {reported}");
+            (numbers[0], numbers[1])
+        };
+        self.ask_each(page, &asked).iter().map(numbers).collect()
     }
 
     /// A picture of the page's beginning.

@@ -12,7 +12,7 @@ use widthwise_experiment::{Role, VariantStatus};
 /// The common prefix of all variants' names.
 pub const PREFIX: &str = "tree/";
 /// Why every eighth i386 variant of a large campaign is not measured.
-pub const UNABLE: &str =
+pub const UNSUPPORTED: &str =
     "no C++ library for this ABI: `apt-get install libstdc++-12-dev-i386-cross` installs it";
 const ABIS: [&str; 3] = ["x86-64", "x32", "i386"];
 
@@ -59,7 +59,7 @@ impl super::Laboratory {
         archive.begin_batch();
         for (i, name) in names.iter().enumerate() {
             if is_unable(i) {
-                archive.set_status(name, &VariantStatus::Unsupported(UNABLE.to_owned())).unwrap();
+                archive.set_status(name, &VariantStatus::Unsupported(UNSUPPORTED.to_owned())).unwrap();
             }
         }
         archive.warn("transparent huge pages are set to `madvise`: peak memory can depend on them").unwrap();
@@ -87,7 +87,7 @@ impl super::Laboratory {
                 others_ns: Some(0),
                 throttled: 0,
             };
-            archive.end_round(&Round { number, kind, cpu: Some(1), noise }).unwrap();
+            archive.end_round(&Round { number, kind, cpu: Some(1), noise, layout: None }).unwrap();
         }
         archive.set_stopped("that many rounds were asked for", Duration::from_nanos(clock)).unwrap();
         archive.folder().to_owned()

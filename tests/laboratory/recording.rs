@@ -107,9 +107,9 @@ impl<'l> Run<'l> {
 fn preload(lab: &Laboratory) -> &'static str {
     static PRELOAD: OnceLock<String> = OnceLock::new();
     PRELOAD.get_or_init(|| {
-        let said = lab.widthwise("explain --preload");
-        assert_eq!(said.status, Some(0), "{said:?}");
-        said.stdout.trim().to_owned()
+        let output = lab.widthwise("explain --preload");
+        assert_eq!(output.status, Some(0), "{output:?}");
+        output.stdout.trim().to_owned()
     })
 }
 
@@ -189,9 +189,9 @@ impl Ended {
     pub fn explained(&self, lab: &Laboratory) -> Facts {
         assert!(!self.logs.is_empty(), "{} left no log", self.what);
         let documents = self.logs.iter().map(|log| {
-            let said = lab.widthwise(&["explain", "--json", log.to_str().unwrap()]);
-            assert_eq!(said.status, Some(0), "{}: {said:?}", self.what);
-            said.json()
+            let output = lab.widthwise(&["explain", "--json", log.to_str().unwrap()]);
+            assert_eq!(output.status, Some(0), "{}: {output:?}", self.what);
+            output.json()
         });
         Facts { what: self.what.clone(), documents: documents.collect() }
     }

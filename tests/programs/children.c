@@ -1,5 +1,5 @@
 /* Known truth: K children (argument 1), each of which touches M MiB (argument 2) and burns T ms of CPU time
- * (argument 3). Argument 4: `wait` (the default), `ignore` (SIGCHLD is ignored: nobody waits), `daemon` (each
+ * (argument 3). Argument 4: `wait` (the default), `ignore` (SIGCHLD is ignored: no wait), `daemon` (each
  * child is orphaned, in a session of its own, and ends before the parent does) or `linger` (as daemon, but it
  * sleeps on). */
 #include <signal.h>

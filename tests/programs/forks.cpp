@@ -1,16 +1,16 @@
-// Known truth for forks. Every child asks for two blocks in place<N>(), each from a line of code that no other child has been
-// at, and gives none back. It ends with 0 if it saw nothing wrong, and not at all if a child hangs (which may have blocked
-// every signal).
+// Known truth for forks. Every child asks for two blocks in place<N>(), each from a line of code that no
+// other child has been at, and gives none back. It ends with 0 if it saw nothing wrong, and not at all if a
+// child hangs (which may have blocked every signal).
 //
 //   forks fork N         one thread, N children by fork()
-//   forks _Fork N        by _Fork(), where nothing is called that pthread_atfork() was told
+//   forks _Fork N        by _Fork(), which calls nothing that pthread_atfork() registered
 //   forks clone N        by the system call itself
-//   forks tree N         each process has two children, N levels of them; process of level L asks in place<L>()
-//   forks fork N threads     beside 4 threads that allocate, load and unload libraries, and look at the loaded ones. A child
-//   forks _Fork N threads    by _Fork() or clone of such a program may not allocate: it maps two pages in place<N>() and
-//   forks clone N threads    leaves them
-//   forks exec WAY       execve, posix_spawn, vfork, system, or clearenv and then execve: the child is `forks leaf`
-//   forks leaf           asks for 7 blocks in leaf()
+//   forks tree N         each process has two children, N levels of them; process of level L asks in
+//   place<L>() forks fork N threads     beside 4 threads that allocate, load and unload libraries, and look
+//   at the loaded ones. A child forks _Fork N threads    by _Fork() or clone of such a program may not
+//   allocate: it maps two pages in place<N>() and forks clone N threads    leaves them forks exec WAY execve,
+//   posix_spawn, vfork, system, or clearenv and then execve: the child is `forks leaf` forks leaf asks for 7
+//   blocks in leaf()
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -89,7 +89,8 @@ static void wait_for(pid_t child) {
 }
 
 static volatile bool over;
-static const char *const libraries[] = {"libBrokenLocale.so.1", "libresolv.so.2", "libutil.so.1", "libanl.so.1"};
+static const char *const libraries[] = {"libBrokenLocale.so.1", "libresolv.so.2", "libutil.so.1",
+                                        "libanl.so.1"};
 
 static int look(struct dl_phdr_info *, size_t, void *) { return 0; }
 

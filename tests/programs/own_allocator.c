@@ -34,7 +34,7 @@ void *malloc(size_t size) { return memalign(16, size); }
 void free(void *block) { (void)block; }
 
 void *calloc(size_t count, size_t size) {
-    return size != 0 && count > ROOM / size ? NULL : malloc(count * size); /* which nobody has written to */
+    return size != 0 && count > ROOM / size ? NULL : malloc(count * size); /* which was never written to */
 }
 
 size_t malloc_usable_size(void *block) { return block != NULL ? ((size_t *)block)[-1] : 0; }

@@ -19,7 +19,7 @@
  *   exec       N children, each of which executes this program anew
  *   double     N children fork the worker and end
  *   orphans    N children, which end 10 ms after their parent, whose end they wait for
- *   ignored    N children for whom nobody waits (SIGCHLD is ignored)
+ *   ignored    N children without a wait (SIGCHLD is ignored)
  *   alone      works itself
  *
  * Each process appends to FILE, at its end, its CPU time: `cpu NANOSECONDS`; each worker where it was allowed
@@ -38,7 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static long crew;
+static long workers;
 static double milliseconds;
 static const char *shape, *file, *self;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -121,7 +121,7 @@ static void pool(long threads, void *(*what)(void *), double ms) {
 }
 
 static void *nested(void *ms) {
-    pool(crew, work, *(double *)ms);
+    pool(workers, work, *(double *)ms);
     return NULL;
 }
 
@@ -131,46 +131,46 @@ static void threads(void) {
     pthread_t thread, all[1024];
     double ms = milliseconds;
     if (is("one")) {
-        pool(crew, work, ms);
+        pool(workers, work, ms);
     } else if (is("two")) {
-        pool(crew, idle, 0);
-        pool(crew, work, ms);
+        pool(workers, idle, 0);
+        pool(workers, work, ms);
     } else if (is("nested")) {
         pthread_create(&thread, NULL, nested, &ms);
         pthread_join(thread, NULL);
     } else if (is("main") || is("team")) {
-        long others = is("main") ? crew : crew - 1;
+        long others = is("main") ? workers : workers - 1;
         for (long i = 0; i < others; i++)
             pthread_create(&all[i], NULL, work, &ms);
         work(&ms);
         for (long i = 0; i < others; i++)
             pthread_join(all[i], NULL);
     } else if (is("detached")) {
-        left = crew;
-        for (long i = 0; i < crew; i++) {
+        left = workers;
+        for (long i = 0; i < workers; i++) {
             pthread_create(&thread, NULL, work_detached, &ms);
             pthread_detach(thread);
         }
-        pool(crew, idle, 0);
+        pool(workers, idle, 0);
         pthread_mutex_lock(&mutex);
         while (left > 0)
             pthread_cond_wait(&ended, &mutex);
         pthread_mutex_unlock(&mutex);
     } else if (is("helper")) {
-        for (long i = 0; i < crew; i++) {
+        for (long i = 0; i < workers; i++) {
             if (i < 2) {
                 pthread_create(&thread, NULL, nap, NULL);
                 pthread_detach(thread);
             }
             pthread_create(&all[i], NULL, work, &ms);
         }
-        for (long i = 0; i < crew; i++)
+        for (long i = 0; i < workers; i++)
             pthread_join(all[i], NULL);
     } else if (is("many")) {
-        pool(3 * crew, work, ms / 3);
+        pool(3 * workers, work, ms / 3);
     } else if (is("phases")) {
         for (int phase = 0; phase < 20; phase++)
-            pool(crew, work, ms / 20);
+            pool(workers, work, ms / 20);
     } else {
         work(&ms);
     }
@@ -210,23 +210,23 @@ static void child(double ms, int ready) {
 static void children(void) {
     if (is("ignored"))
         signal(SIGCHLD, SIG_IGN);
-    /* Who has ended is known by the pipe, whoever waits for them. */
+    /* The pipe shows which child has ended, whichever process waits for it. */
     int pipes[2];
     if (pipe(pipes) < 0)
         abort();
     fcntl(pipes[0], F_SETFD, FD_CLOEXEC);
     if (is("refork")) {
-        for (long i = 0; i < crew; i++)
+        for (long i = 0; i < workers; i++)
             child(5, pipes[1]);
         while (wait(NULL) > 0)
             continue;
     }
-    for (long i = 0; i < crew; i++)
+    for (long i = 0; i < workers; i++)
         child(milliseconds, pipes[1]);
     close(pipes[1]);
     char byte;
     if (is("orphans")) {
-        for (long i = 0; i < crew; i++)
+        for (long i = 0; i < workers; i++)
             if (read(pipes[0], &byte, 1) < 0)
                 abort();
         return;
@@ -243,10 +243,10 @@ int main(int count, char **arguments) {
         return 2;
     self = arguments[0];
     shape = arguments[1];
-    crew = atol(arguments[2]);
+    workers = atol(arguments[2]);
     milliseconds = atof(arguments[3]);
     file = count > 4 ? arguments[4] : NULL;
-    if (crew < 1 || crew > 300)
+    if (workers < 1 || workers > 300)
         return 2;
     if (is("child")) {
         work(&milliseconds);

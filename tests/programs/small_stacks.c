@@ -44,7 +44,7 @@ static char *guarded(size_t size) {
 }
 
 static void unguarded(char *stack, size_t size) {
-    /* Nobody who stands in front of munmap sees it. */
+    /* An interposed munmap does not see it. */
     check(syscall(SYS_munmap, stack - GUARD, size + 2 * GUARD) == 0, "munmap");
 }
 

@@ -28,7 +28,7 @@
 #define PAINTED ((size_t)512 << 10)
 #define MANY 100000
 #define PATTERN ((uintptr_t)0x5ac3965a)
-#define UNLOADED "libBrokenLocale.so.1" /* of every glibc, and nobody has it loaded */
+#define UNLOADED "libBrokenLocale.so.1" /* of every glibc, and no program has it loaded */
 
 static void *blocks[MANY + 2];
 static unsigned next;

@@ -25,7 +25,7 @@ static void nested(int number) {
     depth--;
     count++;
 }
-static void told_blocked(int number) {
+static void print_blocked(int number) {
     sigset_t now;
     sigprocmask(SIG_BLOCK, NULL, &now);
     char line[200] = "";
@@ -41,7 +41,7 @@ static void with_info(int number, siginfo_t *info, void *context) {
     IS(info->si_pid == getpid());
     IS(info->si_uid == getuid());
 }
-static void told_action(const char *what, struct sigaction *action) {
+static void print_action(const char *what, struct sigaction *action) {
     sigset_t *mask = &action->sa_mask;
     say("%s: %s, flags %#x, mask HUP %d USR2 %d RTMIN %d RTMAX %d KILL %d", what,
         action->sa_handler == SIG_DFL     ? "default"
@@ -55,19 +55,19 @@ static void told_action(const char *what, struct sigaction *action) {
 int main(void) {
     struct sigaction old, action = {.sa_handler = count_one, .sa_flags = SA_RESTART};
     RESULT(sigaction(SIGUSR1, NULL, &old));
-    told_action("at first", &old);
+    print_action("at first", &old);
     sigfillset(&action.sa_mask);
     RESULT(sigaction(SIGUSR1, &action, &old));
-    told_action("old", &old);
+    print_action("old", &old);
     action.sa_handler = SIG_IGN;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESETHAND | SA_ONSTACK | SA_NOCLDWAIT | SA_NOCLDSTOP;
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGRTMAX);
     sigaddset(&action.sa_mask, SIGUSR2);
     RESULT(sigaction(SIGUSR1, &action, &old));
-    told_action("with every signal in the mask", &old);
+    print_action("with every signal in the mask", &old);
     RESULT(sigaction(SIGUSR1, NULL, &old));
-    told_action("with every flag", &old);
+    print_action("with every flag", &old);
     RESULT(sigaction(SIGKILL, &action, NULL));
     RESULT(sigaction(SIGSTOP, &action, NULL));
     RESULT(sigaction(SIGKILL, NULL, &old));
@@ -112,8 +112,8 @@ int main(void) {
     sigaction(SIGUSR1, &action, NULL);
     raise(SIGUSR1);
     sigaction(SIGUSR1, NULL, &old);
-    told_action("after it was reset", &old);
-    action = (struct sigaction){.sa_handler = told_blocked};
+    print_action("after it was reset", &old);
+    action = (struct sigaction){.sa_handler = print_blocked};
     sigaddset(&action.sa_mask, SIGTERM);
     sigaddset(&action.sa_mask, SIGRTMIN + 3);
     sigaddset(&action.sa_mask, SIGSYS);

@@ -11,6 +11,15 @@
 
 enum { PAGE = 4096, BOTH = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANONYMOUS };
 
+/* Attached and detached so often that the address space would not hold all of it at once. */
+static int keeps_its_place(int id) {
+    char *first = shmat(id, NULL, 0);
+    int same = first != (char *)-1 && shmdt(first) == 0;
+    for (int time = 0; time < 20 && same; time++)
+        same = shmat(id, NULL, 0) == first && shmdt(first) == 0;
+    return same;
+}
+
 int main(void) {
     char *four = mmap(NULL, 4 * PAGE, BOTH, PLAIN, -1, 0);
     memset(four, 'x', 4 * PAGE);
@@ -91,6 +100,11 @@ int main(void) {
     RESULT(shmget(4711, PAGE, 0));
     RESULT(shmget(IPC_PRIVATE, 0, IPC_CREAT | 0600));
     RESULT(shmat(1 << 30, NULL, 0) == (void *)-1);
+    int large = SUCCESS(shmget(IPC_PRIVATE, 256 << 20, IPC_CREAT | 0600));
+    IS(keeps_its_place(large));
+    SUCCESS((int)(intptr_t)shmat(large, (void *)0xf8000000, 0));
+    SUCCESS((int)(intptr_t)shmat(large, (void *)0xf8000000, SHM_REMAP));
+    RESULT(shmctl(large, IPC_RMID, NULL));
 
     say("userfaultfd");
     RESULT(syscall(SYS_userfaultfd, 0x10000));

@@ -17,7 +17,7 @@ enum { SIZE = 64 << 10 };
 static const int size = SIZE;
 static sigjmp_buf back;
 
-static void told_stack(const char *what) {
+static void print_stack(const char *what) {
     stack_t now;
     sigaltstack(NULL, &now);
     say("%s: flags %#x, size %d, %s", what, now.ss_flags, (int)now.ss_size,
@@ -33,7 +33,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     (void)info;
     ucontext_t *u = context;
     say("handler of %s on the alternate stack: %s", sigabbrev_np(number), on_it() ? "yes" : "no");
-    told_stack("inside");
+    print_stack("inside");
     say("in the frame: flags %#x, size %d, %s", u->uc_stack.ss_flags, (int)u->uc_stack.ss_size,
         u->uc_stack.ss_sp == stack ? "ours" : "other");
     /* Kernels before 6.12 and after it restore what was changed here in another order. */
@@ -64,11 +64,11 @@ __attribute__((noinline)) static int deep(int level) {
 
 int main(void) {
     stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    told_stack("at first");
+    print_stack("at first");
     stack_t one = {.ss_sp = stack, .ss_size = SIZE}, old;
     RESULT(sigaltstack(&one, &old));
     VALUE(old.ss_flags);
-    told_stack("set");
+    print_stack("set");
     one.ss_size = 2047;
     RESULT(sigaltstack(&one, NULL));
     one.ss_size = 0;
@@ -77,27 +77,27 @@ int main(void) {
     RESULT(sigaltstack(&one, NULL));
     one.ss_flags = SS_ONSTACK;
     RESULT(sigaltstack(&one, NULL));
-    told_stack("with SS_ONSTACK");
+    print_stack("with SS_ONSTACK");
     RESULT(sigaltstack((stack_t *)8, NULL));
     RESULT(sigaltstack(NULL, (stack_t *)8));
 
     handle(SIGUSR1, handler, SA_ONSTACK);
     handle(SIGUSR2, handler, SA_ONSTACK);
     raise(SIGUSR1);
-    told_stack("afterwards");
+    print_stack("afterwards");
     handle(SIGUSR1, handler, 0);
     handle(SIGUSR2, handler, 0);
     raise(SIGUSR1);
     /* The handler without SA_ONSTACK switched it off. */
-    told_stack("afterwards");
+    print_stack("afterwards");
 
     say("SS_AUTODISARM");
     one = (stack_t){.ss_sp = stack, .ss_size = SIZE, .ss_flags = SS_AUTODISARM};
     RESULT(sigaltstack(&one, NULL));
-    told_stack("set");
+    print_stack("set");
     handle(SIGUSR2, handler, SA_ONSTACK);
     raise(SIGUSR2);
-    told_stack("afterwards");
+    print_stack("afterwards");
 
     say("the stack overflows");
     one = (stack_t){.ss_sp = stack, .ss_size = SIZE};
@@ -106,11 +106,11 @@ int main(void) {
     for (int i = 0; i < 3; i++)
         if (sigsetjmp(back, 1) == 0)
             deep(0);
-    told_stack("afterwards");
+    print_stack("afterwards");
     one.ss_flags = SS_DISABLE;
     RESULT(sigaltstack(&one, &old));
     say("was: flags %#x size %d", old.ss_flags, (int)old.ss_size);
-    told_stack("off");
+    print_stack("off");
     pid_t child = fork();
     if (child == 0)
         deep(0);

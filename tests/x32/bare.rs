@@ -11,7 +11,7 @@ fn built() -> PathBuf {
 }
 
 /// What the commands print, each after its line.
-pub fn said(runtime: &Path, kernel: &Path) -> String {
+pub fn output(runtime: &Path, kernel: &Path) -> String {
     std::fs::create_dir_all(built()).unwrap();
     let programs = sources().join("../programs");
     compile(&["-O1", "-static"], &sources().join("bare/init.c"), &built().join("init"));
@@ -31,6 +31,6 @@ pub fn said(runtime: &Path, kernel: &Path) -> String {
         b"/x32run --check\n/x32run /unknown\n/x32run /robust\n/i386\n/x32run --stats /unknown\n",
     );
     let machine = ["-smp", "2"];
-    let said = kernel::boot_with(kernel, "syscall.x32=n ia32_emulation=0", &archive.end(), &machine, 240);
-    String::from_utf8(said).unwrap()
+    let output = kernel::boot_with(kernel, "syscall.x32=n ia32_emulation=0", &archive.end(), &machine, 240);
+    String::from_utf8(output).unwrap()
 }

@@ -24,7 +24,7 @@ static void prepare(int receiving) {
         batch[i].msg_len = 77;
     }
 }
-static void told_batch(int count) {
+static void print_batch(int count) {
     for (int i = 0; i < count; i++)
         say("  %u bytes, flags %#x: \"%s\"", batch[i].msg_len, batch[i].msg_hdr.msg_flags, rooms[i]);
 }
@@ -35,14 +35,14 @@ int main(void) {
     RESULT(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
     prepare(0);
     RESULT(sendmmsg(ends[0], batch, MANY, 0));
-    told_batch(MANY);
+    print_batch(MANY);
     prepare(1);
     RESULT(recvmmsg(ends[1], batch, 2, 0, NULL));
-    told_batch(3);
+    print_batch(3);
     prepare(1);
     struct timespec limit = {1, 500000000};
     RESULT(recvmmsg(ends[1], batch, MANY, MSG_WAITFORONE, &limit));
-    told_batch(MANY);
+    print_batch(MANY);
     IS(limit.tv_sec <= 1);
     limit = (struct timespec){0, 0};
     RESULT(recvmmsg(ends[1], batch, MANY, MSG_DONTWAIT, &limit));
@@ -58,11 +58,11 @@ int main(void) {
     prepare(0);
     parts[2].iov_base = (void *)8;
     RESULT(sendmmsg(ends[0], batch, MANY, 0));
-    told_batch(MANY);
+    print_batch(MANY);
     prepare(1);
     parts[1].iov_base = (void *)8;
     RESULT(recvmmsg(ends[1], batch, MANY, MSG_DONTWAIT, NULL));
-    told_batch(1);
+    print_batch(1);
     RESULT(recvmmsg(ends[1], batch, MANY, MSG_DONTWAIT, NULL));
 
     say("with names");
@@ -84,7 +84,7 @@ int main(void) {
         batch[i].msg_hdr.msg_namelen = sizeof senders[i];
     }
     RESULT(recvmmsg(to, batch, MANY, 0, NULL));
-    told_batch(MANY);
+    print_batch(MANY);
     IS(senders[0].sin_port == senders[3].sin_port && senders[0].sin_family == AF_INET);
     VALUE(batch[3].msg_hdr.msg_namelen);
     return 0;

@@ -2,7 +2,7 @@
  * core
  *
  * A call that a handler interrupts while SIGSEGV is blocked; the handler makes the same call, from the same
- * place, so often that whoever rewrites that place does it before the first call goes on.
+ * place, so often that the runtime rewrites that place before the first call goes on.
  */
 #include "transcript.h"
 #include <poll.h>

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * Clocks, sleeping, interval timers, times, limits, and the 64 bits of what they hold.
  */
 #include "transcript.h"

@@ -76,6 +76,23 @@ static void change_answer(int number, siginfo_t *info, void *context) {
     u->uc_mcontext.gregs[REG_RAX] = 4321;
 }
 
+static void change_vector(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.fpregs->_xmm[15].element[0] = 0xabcdef01;
+}
+/* All vector registers are 0: the processor does not save them. */
+static uint32_t vector_after_a_call(void) {
+    uint32_t xmm15;
+    __asm__ volatile(".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\npxor %%xmm\\r, %%xmm\\r\n.endr\n"
+                     "mov %1, %%edi\n mov %2, %%esi\n mov %3, %%eax\n syscall\n movd %%xmm15, %0\n"
+                     : "=m"(xmm15)
+                     : "g"(getpid()), "i"(SIGUSR1), "i"(SYS_kill)
+                     : "rax", "rcx", "rdi", "rsi", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+                       "memory");
+    return xmm15;
+}
+
 static void handle(int number, void (*with)(int, siginfo_t *, void *)) {
     struct sigaction action = {.sa_sigaction = with, .sa_flags = SA_SIGINFO};
     sigaction(number, &action, NULL);
@@ -120,6 +137,12 @@ int main(void) {
         sigismember(&set, SIGUSR1), sigismember(&set, SIGUSR2));
     sigemptyset(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
+
+    handle(SIGUSR1, change_vector);
+    int changed = 0;
+    for (int i = 0; i < 40; i++)
+        changed += vector_after_a_call() == 0xabcdef01;
+    VALUE(changed);
 
     handle(SIGUSR1, change_answer);
     VALUE(syscall(SYS_kill, getpid(), SIGUSR1));

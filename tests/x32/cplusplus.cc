@@ -22,16 +22,16 @@
 #include <thread>
 #include <vector>
 
-struct Told {
+struct Named {
     const char *name;
-    explicit Told(const char *name) : name(name) {}
-    ~Told() { say("~%s", name); }
+    explicit Named(const char *name) : name(name) {}
+    ~Named() { say("~%s", name); }
 };
 struct Half {
     void *at = ::operator new(0x7ffffff0u);
     ~Half() { ::operator delete(at); }
 };
-static Told global("global");
+static Named global("global");
 static std::atomic<int> left{0};
 struct Counted {
     int value = 3;
@@ -40,7 +40,7 @@ struct Counted {
 static thread_local Counted counted;
 
 [[gnu::noinline]] static int thrower(int level) {
-    Told here(level % 2 ? "odd" : "even");
+    Named here(level % 2 ? "odd" : "even");
     if (level == 0)
         throw std::out_of_range("thrown from the depth");
     return thrower(level - 1) + 1;
@@ -73,9 +73,9 @@ int main() {
     say("%s", text.str().c_str());
     std::cout << "on cout" << std::endl;
     std::cerr << "on cerr\n";
-    std::map<int, std::unique_ptr<Told>> map;
+    std::map<int, std::unique_ptr<Named>> map;
     for (int i = 0; i < 3; i++)
-        map[i] = std::make_unique<Told>("in a map");
+        map[i] = std::make_unique<Named>("in a map");
     map.erase(1);
     std::vector<std::thread> threads;
     std::mutex mutex;

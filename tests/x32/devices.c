@@ -67,7 +67,7 @@ int main(void) {
     int unlock = 0;
     ioctl(master, TIOCSPTLCK, &unlock);
     int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY);
-    told_ok("TIOCGPTPEER", slave);
+    print_ok("TIOCGPTPEER", slave);
     /* TCGETS2 and TCSETS2, whose structure glibc does not have. */
     unsigned char modern[64];
     memset(modern, 0, sizeof modern);

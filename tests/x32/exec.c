@@ -7,6 +7,7 @@
 #include "transcript.h"
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static char *plain[] = {"PATH=/bin", "ONE=1", "EMPTY=", NULL};
@@ -24,6 +25,22 @@ static void at(const char *what, int folder, const char *path, int flags) {
     pid_t child = fork();
     if (child == 0) {
         syscall(SYS_execveat, folder, path, (char *[]){"called", "exit", "5", NULL}, plain, flags);
+        say("%s: %s", what, error_name(errno));
+        _exit(99);
+    }
+    ended(what, child);
+}
+/* With as many descriptors as the soft limit allows, all of which execve closes. */
+static void run_without_descriptors(const char *what, const char *path, char **words) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit low = {.rlim_cur = 20, .rlim_max = limit.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &low);
+        while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+            ;
+        execve(path, words, plain);
         say("%s: %s", what, error_name(errno));
         _exit(99);
     }
@@ -110,6 +127,11 @@ int main(int count, char **words) {
     for (int i = 0; i < MANY; i++)
         many[i] = big;
     run_with("too many", "child-x32", (char *[]){"x", "sizes", NULL}, many);
+
+    say("no descriptor is left");
+    run_without_descriptors("x32", "child-x32", exit_9);
+    run_without_descriptors("x86-64", "child-x86-64", exit_9);
+    run_without_descriptors("script", "./script", (char *[]){"x", "word", NULL});
 
     say("what is kept");
     sigset_t set;

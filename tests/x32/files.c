@@ -100,7 +100,7 @@ int main(void) {
     lseek(folder, 0, SEEK_SET);
     RESULT(syscall(SYS_getdents64, folder, raw, 4));
     length = syscall(SYS_getdents, folder, raw, sizeof raw);
-    told("getdents", length > 0 ? 1 : length);
+    print_result("getdents", length > 0 ? 1 : length);
     RESULT(syscall(SYS_getdents64, file, raw, sizeof raw));
     struct dirent **list;
     int count = scandir("folder", &list, NULL, by_name);

@@ -112,11 +112,11 @@ impl Bench {
 
     /// One line that says what is wrong.
     fn refuses(&self, what: &str, path: &Path, end: &str) {
-        let said = self.run(path);
-        assert_eq!(said.end, end, "{what}: {}", said.text);
-        assert!(said.text.starts_with("x32run: "), "{what}: {}", said.text);
-        assert_eq!(said.text.matches('\n').count(), 1, "{what}: {}", said.text);
-        assert!(!said.text.contains("mistake"), "{what}: {}", said.text);
+        let output = self.run(path);
+        assert_eq!(output.end, end, "{what}: {}", output.text);
+        assert!(output.text.starts_with("x32run: "), "{what}: {}", output.text);
+        assert_eq!(output.text.matches('\n').count(), 1, "{what}: {}", output.text);
+        assert!(!output.text.contains("mistake"), "{what}: {}", output.text);
     }
 
     fn refuses_bytes(&self, what: &str, bytes: &[u8]) {
@@ -140,8 +140,8 @@ fn a_program_of_a_few_bytes_runs() {
             program(2, TEXT.address, &[TEXT, Segment { kind: PT_GNU_STACK, flags: 7, ..HEADERS }]),
         ),
     ] {
-        let said = bench.run_bytes(&bytes);
-        assert_eq!((said.text.as_str(), said.end.as_str()), ("", "exit 7"), "{what}");
+        let output = bench.run_bytes(&bytes);
+        assert_eq!((output.text.as_str(), output.end.as_str()), ("", "exit 7"), "{what}");
     }
 }
 
@@ -293,13 +293,20 @@ fn changed_headers_are_refused_or_run() {
                 bytes[at] ^ (1 << random.below(8))
             };
         }
-        let said = bench.run_bytes(&bytes);
-        let what =
-            format!("round {round}: {:02x?}\n{}{}", &bytes[..HEADER + entries * ENTRY], said.text, said.end);
-        assert!(!said.text.contains("mistake"), "{what}");
-        match said.end.as_str() {
+        let output = bench.run_bytes(&bytes);
+        let what = format!(
+            "round {round}: {:02x?}\n{}{}",
+            &bytes[..HEADER + entries * ENTRY],
+            output.text,
+            output.end
+        );
+        assert!(!output.text.contains("mistake"), "{what}");
+        match output.end.as_str() {
             "exit 126" | "exit 127" => {
-                assert!(said.text.starts_with("x32run: ") && said.text.matches('\n').count() == 1, "{what}");
+                assert!(
+                    output.text.starts_with("x32run: ") && output.text.matches('\n').count() == 1,
+                    "{what}"
+                );
                 refused += 1;
             }
             // The program's own end, or its fault: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.

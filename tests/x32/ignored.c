@@ -32,7 +32,7 @@ static pid_t sender(int signal) {
     do {                                                                                                     \
         char taken_;                                                                                         \
         pid_t child_ = sender(signal);                                                                       \
-        told(#call " and " #signal, (call));                                                                 \
+        print_result(#call " and " #signal, (call));                                                         \
         while (waitpid(child_, NULL, 0) == -1)                                                               \
             ;                                                                                                \
         struct pollfd left_ = {ends[0], POLLIN, 0};                                                          \

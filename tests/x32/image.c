@@ -23,7 +23,7 @@ static const char *plain(const char *name) {
     snprintf(text, sizeof text, "%.5s", base(name));
     return text;
 }
-static void told_vdso(void) {
+static void print_vdso(void) {
     Elf32_Ehdr *head = (void *)getauxval(AT_SYSINFO_EHDR);
     IS(head != NULL);
     if (head == NULL)
@@ -99,7 +99,7 @@ int main(int count, char **words) {
     IS(memcmp(raw, vector, entries * sizeof *vector) == 0);
     close(file);
     IS((uintptr_t)words % 4 == 0 && (uintptr_t)words < (uintptr_t)words[0]);
-    told_vdso();
+    print_vdso();
 
     say("times agree");
     struct timespec a, b;

@@ -88,9 +88,9 @@ fn file_system(programs: &[&Program]) -> Vec<u8> {
 }
 
 pub fn library_path(name: &str) -> PathBuf {
-    let said = Command::new("gcc").arg("-mx32").arg(format!("-print-file-name={name}")).output();
-    let said = said.unwrap_or_else(|error| panic!("gcc: {error}; {FIX}"));
-    PathBuf::from(String::from_utf8_lossy(&said.stdout).trim())
+    let printed = Command::new("gcc").arg("-mx32").arg(format!("-print-file-name={name}")).output();
+    let printed = printed.unwrap_or_else(|error| panic!("gcc: {error}; {FIX}"));
+    PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim())
 }
 
 pub fn read(path: &Path) -> Vec<u8> {

@@ -7,14 +7,14 @@
 
 int main(void) {
     int key = syscall(SYS_add_key, "user", "oracle", "payload", 7, KEY_SPEC_PROCESS_KEYRING);
-    told_ok("add_key", key);
+    print_ok("add_key", key);
     char text[20] = "";
     RESULT(syscall(SYS_keyctl, KEYCTL_READ, key, text, sizeof text));
     TEXT(text);
     struct iovec parts[] = {{"in two ", 7}, {"parts", 5}};
     RESULT(syscall(SYS_keyctl, KEYCTL_UPDATE, key, "new", 3));
     int made = syscall(SYS_keyctl, KEYCTL_INSTANTIATE_IOV, key, parts, 2, 0);
-    told("KEYCTL_INSTANTIATE_IOV", made);
+    print_result("KEYCTL_INSTANTIATE_IOV", made);
     RESULT(syscall(SYS_keyctl, 4711, 0, 0, 0, 0));
     RESULT(syscall(SYS_keyctl, KEYCTL_REVOKE, key));
     RESULT(syscall(SYS_keyctl, KEYCTL_READ, key, text, sizeof text));

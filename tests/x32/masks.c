@@ -18,7 +18,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     if (getppid() <= 0 || access("/", F_OK) != 0)
         say("calls fail in the handler");
 }
-static void told_mask(const char *what) {
+static void print_mask(const char *what) {
     unsigned long long raw = 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &raw, 8);
     say("%s: %#llx", what, raw);
@@ -50,7 +50,7 @@ static void blocked_then_not(void) {
 }
 
 int main(void) {
-    told_mask("at first");
+    print_mask("at first");
     sigset_t all, none, old, only;
     sigfillset(&all);
     sigemptyset(&none);
@@ -58,10 +58,10 @@ int main(void) {
     sigaddset(&only, SIGSYS);
     unsigned long long raw = ~0ULL;
     RESULT(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &raw, NULL, 8));
-    told_mask("everything");
+    print_mask("everything");
     raw = 1ULL << (SIGSYS - 1) | 1;
     RESULT(syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &raw, NULL, 8));
-    told_mask("without SYS and HUP");
+    print_mask("without SYS and HUP");
     RESULT(syscall(SYS_rt_sigprocmask, SIG_BLOCK, &raw, &raw, 8));
     HEX(raw);
     RESULT(syscall(SYS_rt_sigprocmask, 9, &raw, NULL, 8));
@@ -69,7 +69,7 @@ int main(void) {
     RESULT(syscall(SYS_rt_sigprocmask, SIG_BLOCK, (void *)8, NULL, 8));
     RESULT(syscall(SYS_rt_sigprocmask, 9, NULL, &raw, 8));
     RESULT(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, (void *)8, 8));
-    told_mask("after a bad pointer for the old one");
+    print_mask("after a bad pointer for the old one");
     sigprocmask(SIG_SETMASK, &none, NULL);
 
     say("SIGSYS");

@@ -26,7 +26,7 @@ static int64_t raw(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t 
 static int64_t map(uint64_t address, uint64_t length, int flags) {
     return raw(SYS_mmap, address, length, BOTH, PLAIN | flags, (uint64_t)-1, 0);
 }
-static int64_t told_map(const char *what, int64_t answer) {
+static int64_t print_map(const char *what, int64_t answer) {
     if (answer < 0 && answer > -4096)
         say("%s: %s", what, error_name(-answer));
     else
@@ -36,48 +36,48 @@ static int64_t told_map(const char *what, int64_t answer) {
 }
 
 int main(void) {
-    int64_t at = told_map("anywhere", map(0, PAGE, 0)), other;
+    int64_t at = print_map("anywhere", map(0, PAGE, 0)), other;
     IS(at != 0);
-    told_map("MAP_32BIT", at = map(0, PAGE, MAP_32BIT));
+    print_map("MAP_32BIT", at = map(0, PAGE, MAP_32BIT));
     IS((uint64_t)at >= 1u << 30 && (uint64_t)at < 1ull << 31);
-    told_map("length 0", map(0, 0, 0));
-    told_map("length of 8 GiB", map(0, 8ULL << 30, 0));
-    told_map("length of 4 GiB", map(0, 1ULL << 32, 0));
-    told_map("length of 3.9 GiB", map(0, 0xf9999000, 0));
-    told_map("length that wraps", map(0, (uint64_t)-4096, 0));
-    told_map("length past every page", map(0, (uint64_t)-1, 0));
-    other = told_map("fixed", map(at, PAGE, MAP_FIXED));
+    print_map("length 0", map(0, 0, 0));
+    print_map("length of 8 GiB", map(0, 8ULL << 30, 0));
+    print_map("length of 4 GiB", map(0, 1ULL << 32, 0));
+    print_map("length of 3.9 GiB", map(0, 0xf9999000, 0));
+    print_map("length that wraps", map(0, (uint64_t)-4096, 0));
+    print_map("length past every page", map(0, (uint64_t)-1, 0));
+    other = print_map("fixed", map(at, PAGE, MAP_FIXED));
     IS(other == at);
-    told_map("fixed, not aligned", map(at + 1, PAGE, MAP_FIXED));
-    told_map("fixed above 4 GiB", map(1ULL << 32, PAGE, MAP_FIXED));
-    told_map("fixed far above", map(1ULL << 40, PAGE, MAP_FIXED));
-    told_map("fixed across 4 GiB", map((1ULL << 32) - PAGE, 2 * PAGE, MAP_FIXED));
-    told_map("fixed at the last page", map((1ULL << 32) - PAGE, PAGE, MAP_FIXED));
-    told_map("fixed at 0", map(0, PAGE, MAP_FIXED));
-    told_map("fixed, no replacing", map(at, PAGE, MAP_FIXED_NOREPLACE));
+    print_map("fixed, not aligned", map(at + 1, PAGE, MAP_FIXED));
+    print_map("fixed above 4 GiB", map(1ULL << 32, PAGE, MAP_FIXED));
+    print_map("fixed far above", map(1ULL << 40, PAGE, MAP_FIXED));
+    print_map("fixed across 4 GiB", map((1ULL << 32) - PAGE, 2 * PAGE, MAP_FIXED));
+    print_map("fixed at the last page", map((1ULL << 32) - PAGE, PAGE, MAP_FIXED));
+    print_map("fixed at 0", map(0, PAGE, MAP_FIXED));
+    print_map("fixed, no replacing", map(at, PAGE, MAP_FIXED_NOREPLACE));
     munmap((void *)(uintptr_t)at, PAGE);
-    other = told_map("fixed, nothing to replace", map(at, PAGE, MAP_FIXED_NOREPLACE));
+    other = print_map("fixed, nothing to replace", map(at, PAGE, MAP_FIXED_NOREPLACE));
     IS(other == at);
-    told_map("no replacing above 4 GiB", map(1ULL << 33, PAGE, MAP_FIXED_NOREPLACE));
+    print_map("no replacing above 4 GiB", map(1ULL << 33, PAGE, MAP_FIXED_NOREPLACE));
     munmap((void *)(uintptr_t)at, PAGE);
-    other = told_map("a hint that is free", map(at, PAGE, 0));
+    other = print_map("a hint that is free", map(at, PAGE, 0));
     IS(other == at);
-    other = told_map("a hint that is taken", map(at, PAGE, 0));
+    other = print_map("a hint that is taken", map(at, PAGE, 0));
     IS(other != at);
-    told_map("a hint above 4 GiB", map(1ULL << 36, PAGE, 0));
-    told_map("a hint not aligned", other = map(at + 5 * PAGE + 17, PAGE, 0));
-    told_map("neither private nor shared", raw(SYS_mmap, 0, PAGE, BOTH, MAP_ANONYMOUS, (uint64_t)-1, 0));
-    told_map("no descriptor", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, (uint64_t)-1, 0));
-    told_map("odd offset", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, 0, 17));
-    told_map("growing down", map(0, PAGE, MAP_GROWSDOWN));
-    told_map("MAP_NORESERVE", map(0, 1 << 28, MAP_NORESERVE));
+    print_map("a hint above 4 GiB", map(1ULL << 36, PAGE, 0));
+    print_map("a hint not aligned", other = map(at + 5 * PAGE + 17, PAGE, 0));
+    print_map("neither private nor shared", raw(SYS_mmap, 0, PAGE, BOTH, MAP_ANONYMOUS, (uint64_t)-1, 0));
+    print_map("no descriptor", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, (uint64_t)-1, 0));
+    print_map("odd offset", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, 0, 17));
+    print_map("growing down", map(0, PAGE, MAP_GROWSDOWN));
+    print_map("MAP_NORESERVE", map(0, 1 << 28, MAP_NORESERVE));
 
     say("files");
     int file = open("file", O_RDWR | O_CREAT, 0600);
     ftruncate(file, (5LL << 32) + 3 * PAGE);
     pwrite(file, "far away", 8, 5LL << 32);
-    told_map("unknown flag, validated",
-             raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED_VALIDATE | 0x40000000, file, 0));
+    print_map("unknown flag, validated",
+              raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED_VALIDATE | 0x40000000, file, 0));
     char *far = mmap(NULL, PAGE, BOTH, MAP_SHARED, file, 5LL << 32);
     TEXT(far);
     strcpy(far, "changed!");
@@ -88,10 +88,10 @@ int main(void) {
     pread(file, text, 8, 5LL << 32);
     TEXT(text);
     int reads = open("file", O_RDONLY);
-    told_map("shared and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED, reads, 0));
-    told_map("private and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, reads, 0));
-    told_map("offset that overflows",
-             raw(SYS_mmap, 0, 2 * PAGE, PROT_READ, MAP_SHARED, reads, 0x7ffffffffffff000));
+    print_map("shared and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED, reads, 0));
+    print_map("private and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, reads, 0));
+    print_map("offset that overflows",
+              raw(SYS_mmap, 0, 2 * PAGE, PROT_READ, MAP_SHARED, reads, 0x7ffffffffffff000));
 
     say("protection");
     char *three = mmap(NULL, 3 * PAGE, BOTH, PLAIN, -1, 0);
@@ -145,9 +145,9 @@ int main(void) {
     SUCCESS((int)(intptr_t)mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_FIXED, target + 16 * PAGE));
     SUCCESS((int)(intptr_t)mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
                                   target + 8 * PAGE));
-    told_map("fixed above 4 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 16 * PAGE,
-                                      MREMAP_MAYMOVE | MREMAP_FIXED, 1ULL << 33, 0));
-    told_map("8 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 8ULL << 30, MREMAP_MAYMOVE, 0, 0));
+    print_map("fixed above 4 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 16 * PAGE,
+                                       MREMAP_MAYMOVE | MREMAP_FIXED, 1ULL << 33, 0));
+    print_map("8 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 8ULL << 30, MREMAP_MAYMOVE, 0, 0));
     char *left = mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | 4);
     IS(left != target && left != MAP_FAILED && strcmp(left, "kept") == 0 && *target == 0);
     SUCCESS((int)(intptr_t)mremap(left, 0, PAGE, MREMAP_MAYMOVE));

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static void told_control(struct msghdr *message) {
+static void print_control(struct msghdr *message) {
     say("control: %d bytes, flags %#x", (int)message->msg_controllen, message->msg_flags);
     for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one)) {
         say("  level %d type %d length %d", one->cmsg_level, one->cmsg_type, (int)one->cmsg_len);
@@ -51,10 +51,10 @@ static int received(int from, size_t room, int flags) {
     struct msghdr message = {
         .msg_iov = parts, .msg_iovlen = 2, .msg_control = control.room, .msg_controllen = room};
     int result = recvmsg(from, &message, flags);
-    told("recvmsg", result);
+    print_result("recvmsg", result);
     if (result >= 0) {
         say("\"%s\" \"%s\"", text, more);
-        told_control(&message);
+        print_control(&message);
     }
     return result;
 }

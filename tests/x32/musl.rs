@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::programs::{built, seconds, sources, Program};
+use crate::programs::{built, companions, seconds, sources, Program};
 
 /// What musl cannot be asked, and why. C++ is left out as well: there is no library of it for musl.
 pub const LEFT_OUT: [(&str, &str); 8] = [
@@ -22,6 +22,7 @@ pub const LEFT_OUT: [(&str, &str); 8] = [
 
 /// All programs, built.
 pub fn all() -> Vec<Program> {
+    companions();
     let files =
         std::fs::read_dir(sources()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = files
@@ -46,8 +47,8 @@ fn root() -> PathBuf {
 }
 
 fn gcc_says(option: &str) -> String {
-    let said = Command::new("gcc").args(["-mx32", option]).output().unwrap();
-    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    let printed = Command::new("gcc").args(["-mx32", option]).output().unwrap();
+    String::from_utf8(printed.stdout).unwrap().trim().to_owned()
 }
 
 fn build(name: &str, to: &Path) {

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::programs::{built, compile, sources};
 
 /// What `newest/program.c` says: built for x86-64, and for x32 through the runtime.
-pub fn said(runtime: &Path) -> [String; 2] {
+pub fn printed(runtime: &Path) -> [String; 2] {
     let source = sources().join("newest/program.c");
     let [wide, narrow] = ["newest-x86-64", "newest-x32"].map(|name| built().join(name));
     std::fs::create_dir_all(built()).unwrap();

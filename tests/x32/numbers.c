@@ -14,7 +14,7 @@ static long long made(uint64_t number, uint64_t a, uint64_t b, uint64_t c) {
                      : "rcx", "r11", "r8", "r9", "r10", "memory");
     return answer;
 }
-static void told_number(const char *what, uint64_t number) {
+static void print_number(const char *what, uint64_t number) {
     long long answer = made(number, (uint64_t)-1, (uint64_t)-1, (uint64_t)-1);
     say("%s: %s", what, answer < 0 && answer > -4096 ? error_name(-answer) : "done");
 }
@@ -45,7 +45,7 @@ int main(void) {
     for (unsigned i = 0; i < sizeof special / sizeof *special; i++) {
         char what[20];
         snprintf(what, sizeof what, "bit 30 + %d", special[i]);
-        told_number(what, bit + special[i]);
+        print_number(what, bit + special[i]);
     }
     say("special numbers of x32, without bit 30");
     for (int i = 512; i < 548; i++) {
@@ -53,7 +53,7 @@ int main(void) {
             continue;
         char what[20];
         snprintf(what, sizeof what, "%d", i);
-        told_number(what, i);
+        print_number(what, i);
     }
     say("unknown");
     static const uint64_t unknown[] = {335,        423,        548,       549,        600,
@@ -62,10 +62,10 @@ int main(void) {
     for (unsigned i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         char what[40];
         snprintf(what, sizeof what, "bit 30 + %llu", (unsigned long long)unknown[i]);
-        told_number(what, bit + unknown[i]);
+        print_number(what, bit + unknown[i]);
         snprintf(what, sizeof what, "%llu", (unsigned long long)unknown[i]);
         if (unknown[i] >= 548 && unknown[i] < bit)
-            told_number(what, unknown[i]);
+            print_number(what, unknown[i]);
     }
     say("calls that are gone or never were");
     static const int gone[] = {134, 156, 174, 177, 178, 180, 181, 182,
@@ -73,7 +73,7 @@ int main(void) {
     for (unsigned i = 0; i < sizeof gone / sizeof *gone; i++) {
         char what[20];
         snprintf(what, sizeof what, "bit 30 + %d", gone[i]);
-        told_number(what, bit + gone[i]);
+        print_number(what, bit + gone[i]);
     }
     return 0;
 }

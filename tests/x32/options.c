@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-static void told_option(int fd, const char *what, int level, int name, int size) {
+static void print_option(int fd, const char *what, int level, int name, int size) {
     unsigned char value[64];
     memset(value, 0xee, sizeof value);
     socklen_t length = size;
@@ -19,7 +19,7 @@ static void told_option(int fd, const char *what, int level, int name, int size)
     if (result == 0)
         bytes("  value", value, length < 24 ? length + 2 : 24);
 }
-#define OPTION(fd, level, name, size) told_option(fd, #name, level, name, size)
+#define OPTION(fd, level, name, size) print_option(fd, #name, level, name, size)
 
 int main(void) {
     int udp = socket(AF_INET, SOCK_DGRAM, 0), tcp = socket(AF_INET, SOCK_STREAM, 0), ends[2];

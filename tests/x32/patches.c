@@ -29,7 +29,7 @@ enum { MOVED_MASK = 6, COMPARED_MASK = 1, COMPARED_LIMIT = 16 };
 typedef int function(void);
 static int run(const void *code) {
     int result = 0;
-    for (int i = 0; i < 12; i++) /* six traps make a page worth rewriting */
+    for (int i = 0; i < 16; i++) /* twelve traps make a page worth rewriting */
         result = ((function *)code)();
     return result;
 }
@@ -68,6 +68,10 @@ static void file_is_left_alone(void) {
     CALLED("mmap, mprotect, mremap, mprotect", c);
     unsigned char *d = mmap(NULL, SIZE, CODE, MAP_PRIVATE, file, 0);
     CALLED("private", d);
+    unsigned char *two = mmap(NULL, 2 * SIZE, CODE, MAP_PRIVATE, file, 0);
+    CALLED("private, two pages", two);
+    two = mremap(two, 2 * SIZE, 4 * SIZE, MREMAP_MAYMOVE);
+    CALLED("private, mremap", two);
     d = mmap(d, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
     mprotect(d, SIZE, CODE);
     CALLED("shared over it", d);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::SystemTime;
 
 /// One program, linked one way.
@@ -61,7 +61,6 @@ pub fn all() -> &'static [Program] {
     ALL.get_or_init(|| {
         let only = std::env::var("WIDTHWISE_X32_ONLY").ok();
         let wanted = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
-        std::fs::create_dir_all(built()).unwrap();
         let mut names: Vec<String> = std::fs::read_dir(sources())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -70,23 +69,42 @@ pub fn all() -> &'static [Program] {
             .collect();
         names.sort();
         assert!(!names.is_empty(), "WIDTHWISE_X32_ONLY names no program of tests/x32: {only:?}");
-        compile(&["-O1", "-static"], &sources().join("stage.c"), &built().join("stage"));
-        children();
-        let queue = Mutex::new(names.into_iter());
+        companions();
         let programs = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| loop {
-                    let Some(name) = queue.lock().unwrap().next() else { return };
-                    let built = build(&name);
-                    programs.lock().unwrap().extend(built);
-                });
-            }
+        two_at_a_time(names.into_iter(), |name| {
+            let built = build(&name);
+            programs.lock().unwrap().extend(built);
         });
         let mut programs = programs.into_inner().unwrap();
         programs.sort_by(|a: &Program, b| a.file.cmp(&b.file));
         programs
     })
+}
+
+/// Does the work on every item, in two threads.
+pub fn two_at_a_time<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let queue = Mutex::new(items);
+    let next = || queue.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
+/// What every program finds beside it: the stage, which starts it, and the programs that it starts. Built once in this
+/// process.
+pub fn companions() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        std::fs::create_dir_all(built()).unwrap();
+        compile(&["-O1", "-static"], &sources().join("stage.c"), &built().join("stage"));
+        children();
+    });
 }
 
 /// Programs that others start: the same source for x32 and for x86-64.
@@ -121,9 +139,9 @@ pub fn copy(from: &Path, to: &Path) {
 fn build(source: &str) -> Vec<Program> {
     let path = sources().join(source);
     let text = std::fs::read_to_string(&path).unwrap();
-    let said = |key: &str| of_first_comment(&text, key);
-    let ways = said("built:").unwrap_or("static");
-    let flags: Vec<&str> = said("flags:").unwrap_or("").split_whitespace().collect();
+    let shown = |key: &str| of_first_comment(&text, key);
+    let ways = shown("built:").unwrap_or("static");
+    let flags: Vec<&str> = shown("flags:").unwrap_or("").split_whitespace().collect();
     let name = source.rsplit_once('.').unwrap().0;
     ways.split(',')
         // dlopen of a static program searches this system's folders, and wants the library it was linked with.
@@ -137,7 +155,7 @@ fn build(source: &str) -> Vec<Program> {
             };
             let options = ["-mx32", "-O1", "-fPIE", "-s", "-pthread", linked];
             compile(&[&options[..], &flags].concat(), &path, &built().join(&file));
-            Program { name: name.to_string(), file, seconds: seconds(&text), core: said("core").is_some() }
+            Program { name: name.to_string(), file, seconds: seconds(&text), core: shown("core").is_some() }
         })
         .collect()
 }
@@ -180,7 +198,7 @@ pub fn compile(options: &[&str], source: &Path, program: &Path) {
     };
     let compiler = if source.extension().is_some_and(|is| is == "cc") { "g++" } else { "gcc" };
     let standard = if compiler == "g++" { "-std=gnu++17" } else { "-std=gnu17" };
-    let said = Command::new(compiler)
+    let shown = Command::new(compiler)
         .args([
             standard,
             "-Wall",
@@ -198,7 +216,7 @@ pub fn compile(options: &[&str], source: &Path, program: &Path) {
         .args(options)
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}; run `sh packaging/install.sh test`"));
-    assert!(said.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&said.stderr));
+    assert!(shown.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&shown.stderr));
 }
 
 fn headers(folder: &Path) -> impl Iterator<Item = PathBuf> {
@@ -238,14 +256,14 @@ pub fn recorded_at(name: &str) -> PathBuf {
     sources().join("transcripts").join(format!("{name}.txt"))
 }
 
-/// Where it is recorded what the runtime says instead, if it cannot say the same; with a filter of its own
-/// (`--seccomp`) it may be able to do less still.
+/// Where it is recorded what the runtime says instead, if it cannot say the same; with an option of the runtime
+/// (`--seccomp`, `--ahead`) it may be able to do less still.
 pub fn exception_at(name: &str) -> PathBuf {
     let folder = sources().join("exceptions");
-    let filtered = folder.join(format!("{name}.seccomp.txt"));
-    let filters = std::env::var("X32RUN_OPTIONS").is_ok_and(|options| options.contains("--seccomp"));
-    if filters && filtered.exists() {
-        return filtered;
-    }
-    folder.join(format!("{name}.txt"))
+    let options = std::env::var("X32RUN_OPTIONS").unwrap_or_default();
+    let with_option = options
+        .split_whitespace()
+        .map(|option| folder.join(format!("{name}.{}.txt", option.trim_start_matches('-'))))
+        .find(|path| path.exists());
+    with_option.unwrap_or_else(|| folder.join(format!("{name}.txt")))
 }

@@ -5,9 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
-use crate::programs::{copy, sources, sysroot, sysroot_options};
+use crate::programs::{copy, sources, sysroot, sysroot_options, two_at_a_time};
 
 pub struct Real {
     pub name: &'static str,
@@ -304,19 +303,12 @@ fn build(program: &Real, abi: &str) {
 
 /// Builds all of them, two at a time.
 pub fn build_all(programs: &[&Real]) {
-    let queue = Mutex::new(programs.iter().flat_map(|program| ABIS.map(|abi| (program, abi))));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| loop {
-                let Some((program, abi)) = queue.lock().unwrap().next() else { return };
-                build(program, abi);
-            });
-        }
-    });
+    let builds = programs.iter().flat_map(|program| ABIS.map(|abi| (program, abi)));
+    two_at_a_time(builds, |(program, abi)| build(program, abi));
 }
 
 /// What one prints and how it ends, built for x86-64, and for x32 through the runtime.
-pub fn said(program: &Real, runtime: &Path) -> [String; 2] {
+pub fn printed(program: &Real, runtime: &Path) -> [String; 2] {
     ABIS.map(|abi| {
         let temporary = tempfile::tempdir().unwrap();
         // Of the same name for both, since some print it.

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * Calls that a signal interrupts: gone on with after SA_RESTART, EINTR without; those that never go on;
  * remainders.
  */

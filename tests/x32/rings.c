@@ -17,7 +17,7 @@ int main(void) {
     } parameters;
     memset(&parameters, 0, sizeof parameters);
     int ring = setup(4, &parameters);
-    told_ok("io_uring_setup", ring);
+    print_ok("io_uring_setup", ring);
     if (ring >= 0) {
         say("%u entries, %u completions", parameters.entries, parameters.completions);
         RESULT(enlist(ring, 99, NULL, 0));

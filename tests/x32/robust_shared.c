@@ -110,7 +110,7 @@ static void tried(const char *what, void (*act)(void)) {
     in_child("recovered", recovers);
 }
 
-/* A process that has the same memory is killed: its list is the kernel's business, and nobody else's. */
+/* A process that has the same memory is killed: only the kernel can walk its list. */
 static char stack[65536] __attribute__((aligned(64)));
 static struct {
     struct robust_list entry;

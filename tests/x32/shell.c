@@ -6,8 +6,8 @@
 #include "transcript.h"
 
 int main(void) {
-    told_ended("system", system("exit 3"));
-    told_ended("system", system("echo said by the shell; kill -TERM $$"));
+    print_ended("system", system("exit 3"));
+    print_ended("system", system("echo from the shell; kill -TERM $$"));
     VALUE(system(NULL) != 0);
     setenv("GIVEN", "a value", 1);
     FILE *from = popen("echo \"$GIVEN\"; exit 5", "r");
@@ -15,12 +15,12 @@ int main(void) {
     fgets(line, sizeof line, from);
     line[strcspn(line, "\n")] = 0;
     TEXT(line);
-    told_ended("pclose", pclose(from));
+    print_ended("pclose", pclose(from));
     FILE *to = popen("read word; echo \"the shell read $word\"; exit 6", "w");
     fprintf(to, "hello\n");
     fflush(to);
-    told_ended("pclose", pclose(to));
-    told_ended("missing", system("./missing 2>/dev/null"));
+    print_ended("pclose", pclose(to));
+    print_ended("missing", system("./missing 2>/dev/null"));
     struct sigaction action;
     sigaction(SIGINT, NULL, &action);
     IS(action.sa_handler == SIG_DFL);

@@ -17,7 +17,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     last = *info;
     count++;
 }
-static void told_info(const char *what, const siginfo_t *info) {
+static void print_info(const char *what, const siginfo_t *info) {
     say("%s: %s code %d errno %d, pid %s, uid %s, int %d, pointer %#x", what, sigabbrev_np(info->si_signo),
         info->si_code, info->si_errno,
         info->si_pid == getpid() ? "ours"
@@ -44,9 +44,9 @@ int main(void) {
     handle(SIGUSR1);
     handle(SIGRTMIN);
     RESULT(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = -12345}));
-    told_info("sigqueue", &last);
+    print_info("sigqueue", &last);
     RESULT(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_ptr = (void *)0xdeadbeef}));
-    told_info("sigqueue", &last);
+    print_info("sigqueue", &last);
     RESULT(sigqueue(getpid(), 0, (union sigval){0}));
     RESULT(sigqueue(getpid(), 65, (union sigval){0}));
     RESULT(sigqueue(0x3fffffff, SIGUSR1, (union sigval){0}));
@@ -99,14 +99,14 @@ int main(void) {
     set = only(SIGRTMIN);
     for (int i = 0; i < 3; i++) {
         IS(sigtimedwait(&set, &info, &none) == SIGRTMIN);
-        told_info("waited", &info);
+        print_info("waited", &info);
     }
     RESULT(sigtimedwait(&set, &info, &none));
     RESULT(sigtimedwait(&set, &info, &soon));
     RESULT(sigtimedwait(&set, &info, &bad));
     set = only(SIGUSR1);
     RESULT(sigwaitinfo(&set, &info));
-    told_info("waited", &info);
+    print_info("waited", &info);
     RESULT(sigtimedwait(&set, NULL, &none));
     VALUE(count);
     RESULT(syscall(SYS_rt_sigtimedwait, &set, &info, &none, 4));

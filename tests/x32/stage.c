@@ -143,10 +143,10 @@ static void run(int report, const char *name, double seconds, const char *folder
     kill(-pid, SIGKILL);
     kill_children();
     close(wait_for);
-    struct stat said;
-    fstat(output, &said);
-    char *text = malloc(said.st_size + 1);
-    ssize_t count = pread(output, text, said.st_size, 0);
+    struct stat file;
+    fstat(output, &file);
+    char *text = malloc(file.st_size + 1);
+    ssize_t count = pread(output, text, file.st_size, 0);
     char head[512];
     int length = snprintf(head, sizeof head, "@@ %s %s %d %zd\n", name, how, number, count);
     write_all(report, head, length);

@@ -1,5 +1,4 @@
 /*
- * core
  * seconds: 120
  *
  * A signal's handler may use every register: vectors, x87, mxcsr, flags and the red zone are as before when

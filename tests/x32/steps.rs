@@ -15,21 +15,32 @@ pub fn covered(runtime: &Path, options: &[&str]) -> String {
     stepped(runtime, options, "covering", "covered")
 }
 
-fn stepped(runtime: &Path, options: &[&str], tracer: &str, program: &str) -> String {
+/// What `steps/rewriting.c` and `steps/rewritten.c` print.
+pub fn rewritten(runtime: &Path, options: &[&str]) -> String {
+    stepped(runtime, options, "rewriting", "rewritten")
+}
+
+/// The same where the second thread's call has trapped, and is handled when the first thread has written all.
+pub fn rewritten_after_a_trap(runtime: &Path, options: &[&str]) -> String {
+    stepped(Path::new("late"), &[&[runtime.to_str().unwrap()], options].concat(), "rewriting", "rewritten")
+}
+
+/// What `steps/interrupting.c` and `steps/interrupted.c` print.
+pub fn interrupted(runtime: &Path, options: &[&str]) -> String {
+    stepped(runtime, options, "interrupting", "interrupted")
+}
+
+/// `first` is the tracer's first word: the runtime, or what comes before it.
+fn stepped(first: &Path, options: &[&str], tracer: &str, program: &str) -> String {
     let folder = sources().join("steps");
     let sources = [tracer, program].map(|name| folder.join(format!("{name}.c")));
     let [tracer, program] = [tracer, program].map(|name| built().join(format!("step-{name}")));
     std::fs::create_dir_all(built()).unwrap();
     compile(&["-m64", "-O1"], &sources[0], &tracer);
     compile(&["-mx32", "-O1", "-static", "-pthread"], &sources[1], &program);
-    let said = Command::new(&tracer)
-        .arg(runtime)
-        .args(options)
-        .arg(&program)
-        .stderr(Stdio::null())
-        .output()
-        .unwrap();
-    format!("{}-- {}\n", String::from_utf8_lossy(&said.stdout), said.status)
+    let printed =
+        Command::new(&tracer).arg(first).args(options).arg(&program).stderr(Stdio::null()).output().unwrap();
+    format!("{}-- {}\n", String::from_utf8_lossy(&printed.stdout), printed.status)
 }
 
 /// Ways in which `steps/deaths.c` ends.
@@ -43,12 +54,12 @@ pub fn deaths(runtime: &Path) -> [Vec<String>; 2] {
     compile(&["-m64", "-O1"], &folder.join("dying.c"), &tracer);
     compile(&["-m64", "-O1", "-static"], &folder.join("deaths.c"), &wide);
     compile(&["-mx32", "-O1", "-static"], &folder.join("deaths.c"), &narrow);
-    let told = |starter: &[&Path]| -> Vec<String> {
+    let reported = |starter: &[&Path]| -> Vec<String> {
         let one = |way: usize| {
-            let said = Command::new(&tracer).args(starter).arg(way.to_string()).output().unwrap();
-            String::from_utf8_lossy(&said.stdout).into_owned()
+            let printed = Command::new(&tracer).args(starter).arg(way.to_string()).output().unwrap();
+            String::from_utf8_lossy(&printed.stdout).into_owned()
         };
         (0..DEATHS).map(one).collect()
     };
-    [told(&[&wide]), told(&[runtime, &narrow])]
+    [reported(&[&wide]), reported(&[runtime, &narrow])]
 }

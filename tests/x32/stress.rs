@@ -17,7 +17,7 @@ fn seconds() -> String {
 }
 
 /// Built for one ABI (`-m64` or `-mx32`), and started.
-fn start(starter: Option<&Path>, abi: &str) -> Child {
+fn start(starter: &[&Path], abi: &str) -> Child {
     let folder = sources().join("stress");
     let path = |name: &str| built().join(format!("stress-{name}{abi}"));
     std::fs::create_dir_all(built()).unwrap();
@@ -26,19 +26,25 @@ fn start(starter: Option<&Path>, abi: &str) -> Child {
         let value_option = format!("-DVALUE={value}");
         compile(&[abi, "-O1", "-shared", "-fPIC", &value_option], &folder.join("library.c"), &path(value));
     }
-    let mut command = match starter {
-        Some(starter) => Command::new(starter),
-        None => Command::new(path("program")),
-    };
-    if starter.is_some() {
-        command.arg(path("program"));
-    }
-    command.arg(seconds()).arg(path("1")).arg(path("2")).stdout(Stdio::piped()).spawn().unwrap()
+    let program = path("program");
+    let words: Vec<&Path> = starter.iter().copied().chain([program.as_path()]).collect();
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .arg(seconds())
+        .arg(path("1"))
+        .arg(path("2"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
-/// What the program says: built for x86-64, and for x32 through the runtime, at the same time.
-pub fn said(runtime: &Path) -> [String; 2] {
-    [start(None, "-m64"), start(Some(runtime), "-mx32")].map(|child| {
+/// What the program prints: built for x86-64, for x32 through the runtime, and through a runtime in which every call traps, so that
+/// signals come to the handler of a trap. All at the same time.
+pub fn printed(runtime: &Path) -> [String; 3] {
+    let starters =
+        [(&[][..], "-m64"), (&[runtime], "-mx32"), (&[runtime, Path::new("--no-rewrite")], "-mx32")];
+    starters.map(|(starter, abi)| start(starter, abi)).map(|child| {
         let output = child.wait_with_output().unwrap();
         format!("{}-- {}\n", String::from_utf8_lossy(&output.stdout), output.status)
     })

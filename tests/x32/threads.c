@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  * seconds: 120
  *
  * Threads: made and joined by the hundred, everything they share, and how they end.

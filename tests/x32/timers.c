@@ -1,6 +1,4 @@
 /*
- * core
- *
  * timer_create (row 526) with each way to tell, and the calls on a timer; mq_notify (527) and message queues.
  */
 #include "transcript.h"

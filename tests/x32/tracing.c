@@ -48,7 +48,7 @@ int main(void) {
             number = registers.orig_rax;
     }
     HEX(number);
-    told_ended("child", status);
+    print_ended("child", status);
     RESULT(ptrace(PTRACE_ATTACH, getpid(), NULL, NULL));
     RESULT(ptrace(4711, getpid(), NULL, NULL));
     return 0;

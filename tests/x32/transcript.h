@@ -1,7 +1,8 @@
 /*
  * What every program of the oracle prints with. A transcript holds nothing that differs from one run to the
  * next: no address, process number or time, only results, the names of errors, contents, and relations
- * between values.
+ * between values. The main function of such a program is the list of its calls, in the transcript's order,
+ * and so as long as that.
  */
 #ifndef TRANSCRIPT_H
 #define TRANSCRIPT_H
@@ -39,7 +40,7 @@ __attribute__((unused)) static const char *error_name(int number) {
 }
 
 /* An error's name, or the value itself. */
-__attribute__((unused)) static long long told(const char *what, long long value) {
+__attribute__((unused)) static long long print_result(const char *what, long long value) {
     if (value == -1)
         say("%s: %s", what, error_name(errno));
     else
@@ -48,7 +49,7 @@ __attribute__((unused)) static long long told(const char *what, long long value)
 }
 
 /* An error's name, or `ok` for a value that differs from run to run. */
-__attribute__((unused)) static long long told_ok(const char *what, long long value) {
+__attribute__((unused)) static long long print_ok(const char *what, long long value) {
     if (value == -1)
         say("%s: %s", what, error_name(errno));
     else
@@ -56,7 +57,7 @@ __attribute__((unused)) static long long told_ok(const char *what, long long val
     return value;
 }
 
-__attribute__((unused)) static void told_ended(const char *what, int status) {
+__attribute__((unused)) static void print_ended(const char *what, int status) {
     if (WIFEXITED(status))
         say("%s: exit %d", what, WEXITSTATUS(status));
     else if (WIFSIGNALED(status))
@@ -67,8 +68,8 @@ __attribute__((unused)) static void told_ended(const char *what, int status) {
 
 /* RESULT prints the value of a call, SUCCESS only that it succeeded; both name the error otherwise. The value
  * is that of the call. */
-#define RESULT(call) told(#call, (long long)(call))
-#define SUCCESS(call) told_ok(#call, (long long)(call))
+#define RESULT(call) print_result(#call, (long long)(call))
+#define SUCCESS(call) print_ok(#call, (long long)(call))
 /* For functions that return an error number (pthread_*, posix_*). */
 #define NUMBER(call)                                                                                         \
     do {                                                                                                     \
@@ -96,7 +97,7 @@ __attribute__((unused)) static void ended(const char *what, pid_t child) {
     if (waitpid(child, &status, 0) != child)
         say("%s: waitpid: %s", what, error_name(errno));
     else
-        told_ended(what, status);
+        print_ended(what, status);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The trap flag, set by the program itself: each instruction of its own is followed by SIGTRAP, none of
- * anybody else's is seen, and calls are made as ever, from places that nobody has called from yet and from
+ * another thread's is seen, and calls are made as ever, from places without an earlier call and from
  * those that have been.
  */
 #include "transcript.h"

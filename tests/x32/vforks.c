@@ -11,7 +11,7 @@ static int lives[2], ends[2];
 
 static void handler(int number) { say("handler of %s", sigabbrev_np(number)); }
 
-/* The child of the vfork tells that it is there, and stays until told. */
+/* The child of the vfork reports that it runs, and stays until it is released. */
 static void parent(void) {
     char byte;
     pid_t child = vfork();
@@ -23,7 +23,7 @@ static void parent(void) {
     int status;
     while (waitpid(child, &status, 0) == -1 && errno == EINTR)
         ;
-    told_ended("child", status);
+    print_ended("child", status);
     _exit(4);
 }
 
@@ -65,7 +65,7 @@ static void sent(const char *what, int signal, int blocked, void (*action)(int))
     } else {
         write(ends[1], "x", 1);
     }
-    told_ended(what, status);
+    print_ended(what, status);
     close(lives[0]), close(lives[1]), close(ends[0]), close(ends[1]);
 }
 

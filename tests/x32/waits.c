@@ -6,7 +6,7 @@
 #include "transcript.h"
 #include <sys/resource.h>
 
-static void told_info(const char *what, const siginfo_t *info, pid_t child) {
+static void print_info(const char *what, const siginfo_t *info, pid_t child) {
     say("%s: signo %d code %d errno %d status %d, pid %s, uid %s", what, info->si_signo, info->si_code,
         info->si_errno, info->si_status,
         info->si_pid == child ? "its"
@@ -35,12 +35,12 @@ int main(void) {
     pid_t child = child_that(300, 0);
     memset(&info, 0xee, sizeof info);
     RESULT(waitid(P_PID, child, &info, WEXITED));
-    told_info("exit", &info, child);
+    print_info("exit", &info, child);
     child = child_that(0, SIGKILL);
     RESULT(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT));
-    told_info("killed", &info, child);
+    print_info("killed", &info, child);
     RESULT(waitid(P_PGID, getpgrp(), &info, WEXITED));
-    told_info("again", &info, child);
+    print_info("again", &info, child);
     RESULT(waitid(P_ALL, 0, &info, WEXITED));
     RESULT(waitid(P_PID, child, &info, WEXITED));
     RESULT(waitid(P_ALL, 0, &info, 0));
@@ -51,7 +51,7 @@ int main(void) {
     struct rusage use;
     memset(&use, 0xee, sizeof use);
     RESULT(syscall(SYS_waitid, P_PID, child, &info, WEXITED, &use));
-    told_info("with use", &info, child);
+    print_info("with use", &info, child);
     IS(use.ru_utime.tv_sec == 0 && use.ru_stime.tv_sec == 0 && use.ru_utime.tv_usec >= 0);
     IS(use.ru_maxrss > ROOM >> 11 && use.ru_maxrss < 1 << 20);
     IS(use.ru_minflt > 0 && use.ru_nswap == 0 && use.ru_nsignals == 0);
@@ -60,35 +60,43 @@ int main(void) {
     RESULT(syscall(SYS_waitid, P_PID, child, &info, WEXITED, NULL));
 
     say("stopping");
+    /* A child that has ended is no longer one that continued: it stays until that was asked. */
+    int stays[2];
+    if (pipe(stays))
+        return 1;
     child = fork();
     if (child == 0) {
+        char end;
+        close(stays[1]);
         raise(SIGSTOP);
-        _exit(8);
+        _exit(read(stays[0], &end, 1) == 0 ? 8 : 9);
     }
     memset(&info, 0, sizeof info);
     RESULT(waitid(P_PID, child, &info, WSTOPPED));
-    told_info("stopped", &info, child);
+    print_info("stopped", &info, child);
     memset(&info, 0xee, sizeof info);
     RESULT(waitid(P_PID, child, &info, WEXITED | WNOHANG));
-    told_info("nothing yet", &info, child);
+    print_info("nothing yet", &info, child);
     kill(child, SIGCONT);
     RESULT(waitid(P_PID, child, &info, WCONTINUED));
-    told_info("continued", &info, child);
+    close(stays[1]);
+    close(stays[0]);
+    print_info("continued", &info, child);
     RESULT(waitid(P_PID, child, &info, WEXITED));
-    told_info("ended", &info, child);
+    print_info("ended", &info, child);
 
     say("wait4");
     child = child_that(17, 0);
     int status = 0;
     memset(&use, 0xee, sizeof use);
     IS(wait4(child, &status, 0, &use) == child);
-    told_ended("wait4", status);
+    print_ended("wait4", status);
     IS(use.ru_maxrss > ROOM >> 11 && use.ru_maxrss < 1 << 20);
     RESULT(wait4(-1, &status, 0, NULL));
     RESULT(wait4(-1, &status, 0x10, NULL));
     child = child_that(0, SIGSEGV);
     IS(wait4(-1, &status, 0, NULL) == child);
-    told_ended("wait4", status);
+    print_ended("wait4", status);
     child = child_that(1, 0);
     RESULT(wait4(child, (void *)8, 0, NULL));
     RESULT(getrusage(RUSAGE_CHILDREN, &use));

@@ -7,7 +7,7 @@ use crate::welch::{student, Ratio};
 pub struct Estimate {
     /// The mean of the one to the mean of the other.
     pub ratio: f64,
-    /// None where the denominator cannot be told from 0.
+    /// None where the denominator cannot be distinguished from 0.
     pub interval: Option<Ratio>,
 }
 

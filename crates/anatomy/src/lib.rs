@@ -1,4 +1,14 @@
 //! Why two variants of a program differ. Pure: files in, facts out.
 
+mod certainty;
+pub mod code;
+pub mod debug;
+pub mod elf;
 pub mod heap;
 pub mod import;
+pub mod layout;
+pub mod names;
+pub mod size;
+pub mod time;
+
+pub use certainty::Certainty;

@@ -1,10 +1,8 @@
 //! A heap log is foreign: it may be cut off, mixed up, or made to do harm.
 
-mod log_writer;
-
 use std::ops::ControlFlow;
 
-use log_writer::{block, exec, forget, free, module, node, number, Described, LogWriter, CHUNK};
+use crate::log_writer::{block, exec, forget, free, module, node, number, Described, LogWriter, CHUNK};
 use proptest::prelude::*;
 use widthwise_anatomy::heap::symbols::profile;
 use widthwise_anatomy::heap::{History, LogError, LogFile, Loss, StackId, StackValues, Stacks, Symbols};
@@ -52,7 +50,7 @@ fn the_events_of_two_threads_are_put_in_order_by_their_numbers() {
     let other = [gap, vec![3]].concat();
     let history = history(&[one, other]);
     // The second thread's block has the address of the first one, which had not gone yet: that release was not seen, and
-    // the release that was is of nobody's block.
+    // the free that remains belongs to no block.
     assert_eq!((history.total.0, history.strangers, history.end.count), (2, 1, 0), "{history:?}");
 }
 
@@ -212,7 +210,7 @@ fn chunks_of_no_process_are_not_read_and_no_more_faults_are_kept_than_a_reader_w
 }
 
 #[test]
-fn a_child_gives_back_what_its_parent_had_at_the_fork_and_what_nobody_had_is_told() {
+fn a_child_frees_what_its_parent_had_at_the_fork_and_an_unknown_free_is_reported() {
     let mut log = LogWriter::default();
     let first = log.process(&Described::default());
     // At 8 units, 16 and 24; that at 24 comes after the fork, and that at 8 goes after it.
@@ -233,18 +231,18 @@ fn a_child_gives_back_what_its_parent_had_at_the_fork_and_what_nobody_had_is_tol
 }
 
 #[test]
-fn reading_stops_when_it_is_told_to() {
+fn reading_stops_on_request() {
     let mut log = LogWriter::of_one_process();
     log.stream(0, 0, (0..100_000).map(|_| block(1, 0)));
     let bytes = log.file();
     let read = LogFile::read(&bytes).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     let whole = read.histories(&mut Stacks::default(), &mut |bytes| {
-        told += bytes;
+        reported += bytes;
         ControlFlow::Continue(())
     });
     assert!(whole.is_continue());
-    assert_eq!((told, read.record_bytes), (11 * CHUNK as u64, 11 * CHUNK as u64));
+    assert_eq!((reported, read.record_bytes), (11 * CHUNK as u64, 11 * CHUNK as u64));
     let mut calls = 0;
     let cut = read.histories(&mut Stacks::default(), &mut |_| {
         calls += 1;
@@ -263,9 +261,9 @@ fn programs_that_are_executed_are_told_in_the_order_of_the_events() {
     let one = [block(8, 0), block(8, 0), exec(7, 0, "/bin/b"), exec(7, 1, "/bin/b")].concat();
     let other = [exec(8, 2, "/bin/a"), number(5), block(9, 0)].concat();
     let execs = history(&[one, other]).execs;
-    let told: Vec<(u32, &str, u64)> =
+    let reported: Vec<(u32, &str, u64)> =
         execs.iter().map(|exec| (exec.process, exec.path.as_str(), exec.number)).collect();
-    assert_eq!(told, [(8, "/bin/a", 0), (7, "/bin/b", 2), (7, "/bin/b", 2)]);
+    assert_eq!(reported, [(8, "/bin/a", 0), (7, "/bin/b", 2), (7, "/bin/b", 2)]);
 }
 
 #[test]

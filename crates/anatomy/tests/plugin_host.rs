@@ -1,11 +1,9 @@
 //! A plugin host opens and closes the same three libraries again and again, each time somewhere else: its log tells of one
 //! load of each, however many there were.
 
-mod log_writer;
-
 use std::ops::ControlFlow;
 
-use log_writer::{block, forget, free, module, node, LogWriter};
+use crate::log_writer::{block, forget, free, module, node, LogWriter};
 use widthwise_anatomy::heap::{History, LogFile, StackId, Stacks};
 
 const HOST: u64 = 0x40_0000;

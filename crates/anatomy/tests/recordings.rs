@@ -126,7 +126,7 @@ fn without_a_peak_the_largest_snapshot_with_stacks_is_taken() {
                  heap_tree=detailed\nn0: 10 (heap allocation functions)\n";
     let recording = massif::read(format!("{text}{small}").as_bytes()).expect("a file of massif");
     assert_eq!(recording.profile.sum().peak_bytes, 139_104);
-    // The peak is preferred, even where it is not the highest (its inaccuracy is 1 % unless it is told otherwise).
+    // The peak is preferred, even where it is not the highest (its inaccuracy is 1 % by default).
     let recording = massif::read(
         format!("{MASSIF}{}", small.replace("B=10", "B=200000").replace("n0: 10", "n0: 200000")).as_bytes(),
     );
@@ -182,23 +182,23 @@ fn blocks_that_come_and_go_are_accounted_for_at_the_peak_and_at_the_end() {
 
 #[test]
 fn what_heaptrack_does_not_write_is_named_with_its_line() {
-    let told =
+    let reported =
         |lines: &str| heaptrack_of(lines).expect_err("a recording that heaptrack does not write").to_string();
-    assert!(told("+ 0\n").starts_with(
+    assert!(reported("+ 0\n").starts_with(
         "line 4: should be `+` or `-` and a kind of block from an earlier line, and is \"+ 0\""
     ));
-    assert!(told("t 1 0\n")
+    assert!(reported("t 1 0\n")
         .starts_with("line 4: should be `t`, a code address and a stack, both from earlier lines"));
-    assert!(told("i 10\nt 1 1\n").starts_with("line 5: should be `t`"), "a stack around itself");
-    assert!(told("i 10 1\n").starts_with("line 4: should be `i`"));
-    assert!(told("a 10 1\n").starts_with("line 4: should be `a`"));
-    assert!(told("s 9 short\n").starts_with("line 4: should be `s`"));
-    assert!(told("s 2 long\n").starts_with("line 4: should be `s`"));
-    assert!(told("s ffffffffffffffff x\n").starts_with("line 4: has a text beyond"));
-    assert!(told("s\n").starts_with("line 4: should be `s`"));
-    assert!(told("c soon\n").starts_with("line 4: should be `c` and milliseconds, and is \"c soon\""));
-    assert!(told("?\n").starts_with("line 4: should be one of heaptrack's lines"));
-    assert!(told("x a\n").starts_with("line 4: is raw data"));
+    assert!(reported("i 10\nt 1 1\n").starts_with("line 5: should be `t`"), "a stack around itself");
+    assert!(reported("i 10 1\n").starts_with("line 4: should be `i`"));
+    assert!(reported("a 10 1\n").starts_with("line 4: should be `a`"));
+    assert!(reported("s 9 short\n").starts_with("line 4: should be `s`"));
+    assert!(reported("s 2 long\n").starts_with("line 4: should be `s`"));
+    assert!(reported("s ffffffffffffffff x\n").starts_with("line 4: has a text beyond"));
+    assert!(reported("s\n").starts_with("line 4: should be `s`"));
+    assert!(reported("c soon\n").starts_with("line 4: should be `c` and milliseconds, and is \"c soon\""));
+    assert!(reported("?\n").starts_with("line 4: should be one of heaptrack's lines"));
+    assert!(reported("x a\n").starts_with("line 4: is raw data"));
     for none in [&b""[..], b"hello\n", b"\x7fELF", b"v\n", b"v 10400 0\n"] {
         assert_eq!(heaptrack::read(none), Err(HeaptrackError::NotARecording));
     }

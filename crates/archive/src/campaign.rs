@@ -10,7 +10,7 @@ use crate::database::{Archive, Writer};
 use crate::error::ArchiveError;
 use crate::folder;
 use crate::lock::Lock;
-use crate::metadata::{self, read_metadata, write_metadata, write_metrics, Metadata, VariantRow};
+use crate::metadata::{self, read_metadata, write_metadata, write_metrics, Metadata};
 use crate::migrate;
 use crate::open;
 use crate::schema::CAMPAIGN;
@@ -127,22 +127,6 @@ impl Archive {
     /// What the campaign is.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
-    }
-
-    /// The folder of a variant's build log, which is the file `log` in it.
-    pub fn build_folder(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
-        Ok(self.folder.join("build").join(&self.variant(variant)?.slug))
-    }
-
-    /// The file for a variant's output.
-    pub fn output_file(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
-        Ok(self.folder.join("output").join(&self.variant(variant)?.slug))
-    }
-
-    fn variant(&self, name: &str) -> Result<&VariantRow, ArchiveError> {
-        self.metadata.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
-            ArchiveError::Unknown { folder: self.folder.clone(), kind: "variant", name: name.to_owned() }
-        })
     }
 
     /// The changes since the campaign began, one phrase each: `x32 binary: its content changed`, `compiler gcc-12:

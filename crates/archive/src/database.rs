@@ -10,6 +10,14 @@ use crate::error::ArchiveError;
 use crate::lock::Lock;
 use crate::metadata::Metadata;
 
+/// Which runs count in sums by variant: `counted`, the timed runs that ended well, and `times`, how many each variant has.
+pub(crate) const COUNTED_RUNS: &str = "WITH counted AS (
+           SELECT run.id, run.variant FROM run JOIN round ON round.number = run.round
+            WHERE round.finished AND round.kind = 'timed' AND run.ended = 'done'
+         ), times AS (
+           SELECT variant, count(*) AS runs FROM counted GROUP BY variant
+         )";
+
 /// The archive of one campaign: a folder, and the SQLite file in it.
 #[derive(Debug)]
 pub struct Archive {

@@ -1,7 +1,7 @@
 //! Group runs of a scaling campaign: written as they end, and read back.
 
 use rusqlite::{params, Connection};
-use widthwise_experiment::scale::Attempt;
+use widthwise_experiment::scale::GroupRun;
 
 use crate::database::{set_elapsed, Archive, Fault};
 use crate::error::ArchiveError;
@@ -11,7 +11,7 @@ impl Archive {
     ///
     /// # Errors
     /// The disk is full, the round is not the open one, or the archive was opened for reading.
-    pub fn add_group_run(&mut self, run: &Attempt) -> Result<(), ArchiveError> {
+    pub fn add_group_run(&mut self, run: &GroupRun) -> Result<(), ArchiveError> {
         self.check_round(run.round)?;
         self.write(|transaction, writer| {
             write(transaction, run)?;
@@ -23,7 +23,7 @@ impl Archive {
     }
 }
 
-pub(crate) fn write(connection: &Connection, run: &Attempt) -> rusqlite::Result<()> {
+pub(crate) fn write(connection: &Connection, run: &GroupRun) -> rusqlite::Result<()> {
     let record = serde_json::to_string(run)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     connection
@@ -49,7 +49,7 @@ pub(crate) fn write(connection: &Connection, run: &Attempt) -> rusqlite::Result<
 }
 
 /// Every one of them, in the order in which they were made.
-pub(crate) fn read(connection: &Connection) -> Result<Vec<Attempt>, Fault> {
+pub(crate) fn read(connection: &Connection) -> Result<Vec<GroupRun>, Fault> {
     let mut statement = connection.prepare("SELECT record FROM group_run ORDER BY id")?;
     let mut rows = statement.query([])?;
     let mut runs = Vec::new();

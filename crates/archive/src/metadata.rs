@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{params, Connection};
 use serde::{Deserialize, Serialize};
-use widthwise_experiment::metric::METRICS;
+use widthwise_experiment::metric;
 
 use widthwise_experiment::scale::Plan;
 use widthwise_experiment::Role;
@@ -98,7 +98,7 @@ pub(crate) fn differences(then: &BTreeMap<String, String>, now: &BTreeMap<String
     gone_or_changed.chain(added).collect()
 }
 
-/// Hexadecimal and too long to be a version: nobody wants to read two of these.
+/// Hexadecimal and too long to be a version: two of these are not worth reading.
 fn is_digest(value: &str) -> bool {
     let digits = value.rsplit_once(':').map_or(value, |(_, digits)| digits);
     digits.len() >= 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -142,7 +142,7 @@ pub(crate) fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
     let mut add = connection.prepare(
         "INSERT INTO metric (name, title, unit, about) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
     )?;
-    for metric in METRICS {
+    for metric in metric::all() {
         add.execute([metric.name, metric.title, metric.unit.name(), metric.about])?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{params, Connection};
 use serde_json::Value;
 use widthwise_experiment::role::control_of;
-use widthwise_experiment::scale::Attempt;
+use widthwise_experiment::scale::GroupRun;
 use widthwise_experiment::{Role, VariantStatus};
 
 use crate::error::ArchiveError;
@@ -85,7 +85,7 @@ fn fill(connection: &Connection, folder: &Path, found: &Found) -> Result<(), Fai
     if found.format.name == CAMPAIGN.name {
         campaign(connection, old, folder, found.version)
     } else {
-        study(connection, old, found.version)
+        scaling_campaign(connection, old, found.version)
     }
 }
 
@@ -271,7 +271,7 @@ fn runs(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure>
         "INSERT INTO process VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     if has_table(old, "runtime_call")? {
-        new.execute_batch(crate::runtime::TABLE)?;
+        new.execute_batch(crate::runtime_calls::TABLE)?;
         let calls = "SELECT run, call, entered, trapped FROM runtime_call";
         copy(new, old, calls, "INSERT INTO runtime_call VALUES (?1, ?2, ?3, ?4)")?;
     }
@@ -296,7 +296,7 @@ fn series(new: &Connection, old: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-fn study(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure> {
+fn scaling_campaign(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure> {
     let text: String = old.query_row("SELECT head FROM study WHERE id = 1", [], |row| row.get(0))?;
     let damaged = |error: &dyn std::fmt::Display| Failure::Content(format!("its head is invalid: {error}"));
     let mut head: Value = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
@@ -320,30 +320,30 @@ fn study(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure
     new.execute("INSERT OR IGNORE INTO session (id, began) VALUES (1, ?1)", [&head.created])?;
     let baseline = head.variants.first().cloned().unwrap_or_default();
     let mut planned: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut attempts = Vec::new();
+    let mut runs = Vec::new();
     each(old, "SELECT record FROM attempt ORDER BY id", |row| {
         let Some(rusqlite::types::Value::Text(text)) = row.first() else { return Ok(()) };
-        let number = attempts.len();
-        let damaged = |error| Failure::Content(format!("attempt {number}: {error}"));
+        let number = runs.len();
+        let damaged = |error| Failure::Content(format!("run {number}: {error}"));
         let record = serde_json::from_str(text).map_err(damaged)?;
-        let attempt: Attempt = serde_json::from_value(attempt(record, &baseline)).map_err(damaged)?;
-        *planned.entry(attempt.round).or_default() += 1;
-        attempts.push(attempt);
+        let run: GroupRun = serde_json::from_value(group_run_record(record, &baseline)).map_err(damaged)?;
+        *planned.entry(run.round).or_default() += 1;
+        runs.push(run);
         Ok(())
     })?;
-    for attempt in &attempts {
-        let kind = attempt.purpose.round_kind();
+    for run in &runs {
+        let kind = run.purpose.round_kind();
         new.execute(
             "INSERT OR IGNORE INTO round (number, session, kind, planned, finished) VALUES (?1, 1, ?2, ?3, 1)",
-            params![attempt.round, kind.name(), planned.get(&attempt.round)],
+            params![run.round, kind.name(), planned.get(&run.round)],
         )?;
-        group_run::write(new, attempt)?;
+        group_run::write(new, run)?;
     }
     copy(new, old, "SELECT id, text FROM remark", "INSERT INTO warning VALUES (?1, ?2)")
 }
 
 /// The record of a run with the keys and values of this version.
-fn attempt(mut record: Value, baseline: &str) -> Value {
+fn group_run_record(mut record: Value, baseline: &str) -> Value {
     if let Some(cell) = record.get_mut("cell").and_then(Value::as_object_mut) {
         let variant = cell.get("variant").and_then(Value::as_str).unwrap_or_default().to_owned();
         let again = variant.strip_suffix(" again").filter(|name| *name == baseline);

@@ -10,12 +10,12 @@ use rusqlite::{Connection, Row};
 use widthwise_experiment::memory::Series;
 use widthwise_experiment::metric::{self, Metric};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
-use widthwise_experiment::scale::Attempt;
+use widthwise_experiment::scale::GroupRun;
 use widthwise_experiment::VariantStatus;
 
-use crate::database::{Archive, Fault};
+use crate::database::{Archive, Fault, COUNTED_RUNS};
 use crate::error::ArchiveError;
-use crate::runtime::RuntimeCalls;
+use crate::runtime_calls::RuntimeCalls;
 use crate::series;
 use crate::writer::{BuildNote, ProcessNote};
 
@@ -28,7 +28,7 @@ pub struct Samples {
     /// Every run, by round and position; those of interrupted rounds too.
     pub runs: Vec<Run>,
     /// Every group run of a scaling campaign, in order.
-    pub group_runs: Vec<Attempt>,
+    pub group_runs: Vec<GroupRun>,
     /// The memory series of runs, where recorded: round, variant, series; in the order of the runs.
     pub series: Vec<(u32, String, Series)>,
     /// The status of each variant that has one.
@@ -69,7 +69,7 @@ fn read(connection: &Connection) -> Result<Samples, Fault> {
         statuses: statuses(&snapshot, &names)?,
         builds: builds(&snapshot, &names)?,
         processes: processes(&snapshot, &names)?,
-        runtime_calls: crate::runtime::read(&snapshot)?,
+        runtime_calls: crate::runtime_calls::read(&snapshot)?,
         differences: differences(&snapshot, &names)?,
         warnings: warnings(&snapshot)?,
         stopped: stopped(&snapshot)?,
@@ -123,6 +123,7 @@ fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
         "SELECT number, finished, kind, cpu, steal, pressure, others, throttled, others_ns FROM round ORDER BY number",
     )?;
     let mut rows = statement.query([])?;
+    let layouts = crate::round_layout::read(connection)?;
     let mut rounds = Vec::new();
     while let Some(row) = rows.next()? {
         let word: String = row.get(2)?;
@@ -140,7 +141,9 @@ fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
             others_ns: row.get(8)?,
             throttled: row.get::<_, Option<u64>>(7)?.unwrap_or_default(),
         };
-        rounds.push(Round { number: row.get(0)?, kind, cpu: row.get(3)?, noise });
+        let number = row.get(0)?;
+        let layout = layouts.get(&number).copied();
+        rounds.push(Round { number, kind, cpu: row.get(3)?, noise, layout });
     }
     Ok(rounds)
 }
@@ -298,19 +301,14 @@ fn builds(connection: &Connection, names: &Names) -> Result<Vec<BuildNote>, Faul
 }
 
 fn processes(connection: &Connection, names: &Names) -> Result<Vec<ProcessNote>, Fault> {
-    let mut statement = connection.prepare(
-        "WITH counted AS (
-           SELECT run.id, run.variant FROM run JOIN round ON round.number = run.round
-            WHERE round.finished AND round.kind = 'timed' AND run.ended = 'done'
-         ), times AS (
-           SELECT variant, count(*) AS runs FROM counted GROUP BY variant
-         )
+    let mut statement = connection.prepare(&format!(
+        "{COUNTED_RUNS}
          SELECT counted.variant, comm, sum(1.0 * count) / runs, max(max_rss_bytes), sum(cpu_ns) / runs,
                 group_concat(DISTINCT source)
            FROM process JOIN counted ON counted.id = process.run JOIN times ON times.variant = counted.variant
           GROUP BY counted.variant, comm
-          ORDER BY counted.variant, max(max_rss_bytes) DESC, comm",
-    )?;
+          ORDER BY counted.variant, max(max_rss_bytes) DESC, comm"
+    ))?;
     let mut rows = statement.query([])?;
     let mut processes = Vec::new();
     while let Some(row) = rows.next()? {

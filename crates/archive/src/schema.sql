@@ -245,6 +245,16 @@ CREATE VIEW samples AS
     JOIN metric  ON metric.id = reading.metric
     LEFT JOIN bound ON bound.run = reading.run AND bound.metric = reading.metric;
 
+CREATE VIEW members AS  -- the members of group runs, one row each, from the record of their run
+  SELECT group_run.round, group_run.purpose, variant.name AS variant, group_run.mode, group_run.placement,
+         group_run.members AS processes, member.key AS member, member.value ->> '$.pid' AS pid,
+         member.value ->> '$.cpu' AS cpu, member.value ->> '$.began_ns' AS began_ns,
+         member.value ->> '$.ended_ns' AS ended_ns, member.value ->> '$.cpu_ns' AS cpu_ns,
+         member.value ->> '$.exact' AS exact, member.value ->> '$.max_rss' AS max_rss
+    FROM group_run
+    JOIN variant ON variant.id = group_run.variant
+    JOIN json_each(group_run.record, '$.members') AS member;
+
 CREATE VIEW memory AS
   SELECT run.round, variant.name AS variant, memory_part.at_ns, memory_part.class, memory_part.name,
          memory_part.resident, memory_part.pss, memory_part.anonymous, memory_part.swap, memory_part.virtual

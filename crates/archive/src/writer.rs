@@ -9,6 +9,7 @@ use widthwise_experiment::VariantStatus;
 
 use crate::database::{bounded, note, set_elapsed, Archive};
 use crate::error::ArchiveError;
+use crate::round_layout;
 use crate::series;
 
 /// How one variant was built.
@@ -212,6 +213,9 @@ impl Archive {
                     round.kind.name(),
                     round.noise.others_ns
                 ])?;
+            if let Some(layout) = round.layout {
+                round_layout::write(transaction, round.number, layout)?;
+            }
             match writer.since {
                 Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
                 None => Ok(()),
@@ -227,7 +231,7 @@ impl Archive {
     fn checkpoint(&mut self) -> Result<(), ArchiveError> {
         if self.writer()?.in_log >= RUNS_A_CHECKPOINT {
             self.commit()?;
-            // Waits for nobody. If it fails, for want of room above all, the log is as good, and grows on.
+            // Waits for no reader. If it fails, for want of room above all, the log is as good, and grows on.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
             if let Some(writer) = &mut self.writer {
                 writer.in_log = 0;
@@ -361,8 +365,13 @@ mod tests {
                 };
                 archive.add_run(&run, &[])?;
                 kept += 1;
-                let round =
-                    Round { number: run.round, kind: RoundKind::Timed, cpu: None, noise: Noise::default() };
+                let round = Round {
+                    number: run.round,
+                    kind: RoundKind::Timed,
+                    cpu: None,
+                    noise: Noise::default(),
+                    layout: None,
+                };
                 archive.end_round(&round)
             };
             if let Err(error) = add() {

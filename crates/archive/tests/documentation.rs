@@ -1,10 +1,9 @@
 //! The queries in the documentation return what it describes.
 
-mod sample;
-
+use crate::sample;
+use crate::sample::VARIANTS;
 use rusqlite::types::Value;
 use rusqlite::Connection;
-use sample::VARIANTS;
 use widthwise_archive::{Archive, VERSION};
 use widthwise_experiment::outcome::{Noise, Reading, Round, RoundKind, Source};
 
@@ -55,7 +54,7 @@ fn the_queries_of_the_chapter_return_what_it_describes() {
             run.sample = [("cpu", Reading::whole(value, Source::Taskstats))].into();
             archive.add_run(&run, &[]).unwrap();
         }
-        archive.end_round(&Round { number, kind, cpu: Some(1), noise }).unwrap();
+        archive.end_round(&Round { number, kind, cpu: Some(1), noise, layout: None }).unwrap();
     }
     archive.begin_round(3, RoundKind::Timed, 2, None).unwrap();
     archive.add_run(&sample::run(3, 0, VARIANTS[0]), &[]).unwrap();

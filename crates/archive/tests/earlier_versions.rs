@@ -1,13 +1,13 @@
 //! Archives of earlier versions are read, and resumed after one migration; the old file stays beside the new one.
 
-mod sample;
-
 use std::path::{Path, PathBuf};
 
+use crate::sample;
+use rusqlite::types::Value;
 use rusqlite::Connection;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::{Ending, RoundKind, Source};
-use widthwise_experiment::scale::{Mode, Purpose};
+use widthwise_experiment::scale::{GroupRun, Member, Mode, Purpose};
 use widthwise_experiment::{Role, VariantStatus};
 
 const SPEC: &str =
@@ -212,6 +212,34 @@ fn check_study(archive: &Archive, version: u32) {
     assert_eq!(kinds, [RoundKind::Warmup, RoundKind::Timed]);
 }
 
+/// The view `members` has one row for each member of each run.
+fn check_members(folder: &Path, runs: &[GroupRun]) {
+    let connection = Connection::open(folder.join("campaign.sqlite")).unwrap();
+    let query = "SELECT round, variant, processes, pid, cpu, began_ns, ended_ns, cpu_ns, exact, max_rss FROM members \
+                 ORDER BY round, member";
+    let mut statement = connection.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| (0..10).map(|column| row.get::<_, Value>(column)).collect());
+    let found: Vec<Vec<Value>> = rows.unwrap().collect::<rusqlite::Result<_>>().unwrap();
+    let number = |number: u64| Value::Integer(number as i64);
+    let row = |run: &GroupRun, member: &Member| {
+        vec![
+            number(run.round.into()),
+            Value::Text(run.cell.variant.clone()),
+            number(run.cell.processes as u64),
+            number(member.pid.into()),
+            member.cpu.map_or(Value::Null, |cpu| number(cpu.into())),
+            number(member.began_ns),
+            number(member.ended_ns),
+            number(member.cpu_ns),
+            number(member.exact.into()),
+            member.max_rss.map_or(Value::Null, number),
+        ]
+    };
+    let expected: Vec<Vec<Value>> =
+        runs.iter().flat_map(|run| run.members.iter().map(|member| row(run, member))).collect();
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn a_scaling_campaign_of_before_version_4_is_read_without_a_change_and_resumed() {
     for version in 1..=2 {
@@ -223,11 +251,19 @@ fn a_scaling_campaign_of_before_version_4_is_read_without_a_change_and_resumed()
         check_study(&archive, version);
         let mut next = archive.load().unwrap().group_runs[1].clone();
         next.round = archive.next_round();
+        next.members.push(Member {
+            pid: 4,
+            cpu: None,
+            exact: false,
+            max_rss: None,
+            ..next.members[0].clone()
+        });
         archive.begin_round(next.round, RoundKind::Timed, 1, None).unwrap();
         archive.add_group_run(&next).unwrap();
         drop(archive);
         let samples = Archive::read(&folder).unwrap().load().unwrap();
         assert_eq!((samples.group_runs.len(), &samples.group_runs[2]), (3, &next));
+        check_members(&folder, &samples.group_runs);
         assert_eq!(names(&folder), ["campaign.sqlite".to_owned(), format!("study.sqlite.version-{version}")]);
     }
 }

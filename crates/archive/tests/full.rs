@@ -1,11 +1,10 @@
 //! A full disk: the campaign stops cleanly and can be resumed.
 
-mod sample;
-
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::sample;
 use widthwise_archive::Archive;
 use widthwise_experiment::outcome::RoundKind;
 

@@ -1,10 +1,9 @@
 //! Malicious files yield an error or a campaign, never a panic or an endless wait.
 
-mod sample;
-
 use std::fs;
 use std::sync::LazyLock;
 
+use crate::sample;
 use proptest::prelude::*;
 use widthwise_archive::{Archive, BuildNote};
 use widthwise_experiment::outcome::{Ending, RoundKind};

@@ -1,13 +1,12 @@
 //! What is written is read back unchanged.
 
-mod sample;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use crate::sample;
+use crate::sample::VARIANTS;
 use rusqlite::Connection;
-use sample::VARIANTS;
 use widthwise_archive::{slug, Archive, ArchiveError, BuildNote, Metadata, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::VariantStatus;
@@ -54,8 +53,13 @@ fn everything_is_read_back_as_written() {
         }
         archive.add_run(&run, &[]).unwrap();
         runs.push(run);
-        let round =
-            Round { number, kind, cpu: None, noise: Noise { pressure: None, ..sample::timed(0).noise } };
+        let round = Round {
+            number,
+            kind,
+            cpu: None,
+            noise: Noise { pressure: None, ..sample::timed(0).noise },
+            layout: (number < 4).then_some(number + 1),
+        };
         archive.end_round(&round).unwrap();
     }
     runs.extend(add_round(&mut archive));
@@ -94,6 +98,8 @@ fn everything_is_read_back_as_written() {
         assert_eq!(samples.rounds[0].kind, RoundKind::Warmup);
         assert_eq!((samples.rounds[0].cpu, samples.rounds[0].noise.pressure), (None, None));
         assert_eq!(samples.rounds[7], sample::timed(7));
+        let layouts: Vec<Option<u32>> = samples.rounds.iter().map(|round| round.layout).collect();
+        assert_eq!(layouts, [Some(1), Some(2), Some(3), Some(4), None, None, None, None]);
         assert_eq!(samples.builds, builds);
         assert_eq!(samples.statuses, BTreeMap::from([(VARIANTS[1].to_owned(), excluded.clone())]));
         assert_eq!(
@@ -121,10 +127,8 @@ fn the_folder_has_files_readable_without_sqlite() {
     let machine: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.join("machine.json")).unwrap()).unwrap();
     assert_eq!(machine, sample::metadata().machine);
-    assert_eq!(archive.build_folder("x32/-O2").unwrap(), folder.join("build").join(slug("x32/-O2")));
-    assert!(archive.build_folder("x32/-O2").unwrap().is_dir());
-    fs::write(archive.output_file("x32/-O2").unwrap(), "42").unwrap();
-    assert!(matches!(archive.build_folder("arm64"), Err(ArchiveError::Unknown { .. })));
+    assert!(folder.join("build").join(slug("x32/-O2")).is_dir());
+    fs::write(folder.join("output").join(slug("x32/-O2")), "42").unwrap();
     drop(archive);
     let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -333,11 +337,11 @@ fn time_adds_up_over_sessions_including_interrupted_ones() {
     let cancelled = Archive::read(&folder).unwrap().load().unwrap().elapsed;
     assert!(cancelled > Duration::from_secs(7));
     let mut archive = Archive::resume(&folder).unwrap();
-    archive.set_stopped("budget", Duration::from_secs(5)).unwrap();
+    archive.set_stopped("max_time", Duration::from_secs(5)).unwrap();
     let samples = archive.load().unwrap();
     assert_eq!(
         (samples.stopped.as_deref(), samples.elapsed),
-        (Some("budget"), cancelled + Duration::from_secs(5))
+        (Some("max_time"), cancelled + Duration::from_secs(5))
     );
 }
 

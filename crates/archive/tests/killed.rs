@@ -1,7 +1,5 @@
 //! `kill -9` at any moment: nothing is lost, and nothing counts twice.
 
-mod sample;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::sample;
 use rand::RngExt;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;

@@ -1,11 +1,10 @@
 //! One process measures a campaign; others get its id, and may read.
 
-mod sample;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::sample;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;
 

@@ -1,12 +1,11 @@
 //! Files that are not archives or are damaged yield one clear error and stay unchanged.
 
-mod sample;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::sample;
 use rusqlite::Connection;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;

@@ -1,7 +1,5 @@
 //! Folders that can be read and not written.
 
-mod sample;
-
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::sample;
 use widthwise_archive::Archive;
 use widthwise_experiment::outcome::RoundKind;
 

@@ -1,9 +1,8 @@
 //! Memory series: stored with their run and read back; and archives without them.
 
-mod sample;
-
 use std::path::PathBuf;
 
+use crate::sample;
 use rusqlite::Connection;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::memory::{
@@ -81,7 +80,7 @@ fn campaign() -> (tempfile::TempDir, PathBuf) {
             let own = (number == 1 && position == 0).then(series);
             archive.add_sampled_run(&sample::run(number, position, variant), &[], own.as_ref()).unwrap();
         }
-        archive.end_round(&Round { number, kind, cpu: None, noise: Noise::default() }).unwrap();
+        archive.end_round(&Round { number, kind, cpu: None, noise: Noise::default(), layout: None }).unwrap();
     }
     let folder = archive.folder().to_owned();
     (parent, folder)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// Pointer width and calling convention: `x86-64`, `x32`, `i386`.
+    /// Pointer width and calling convention: `x86-64`, `x32`, `i386`, `ppc64`.
     Abi,
     /// The C and C++ compiler: `gcc-12`, `clang-14`.
     Compiler,
@@ -20,12 +20,14 @@ pub enum Axis {
     Thp,
     /// A named set of environment variables for the program.
     Env,
+    /// The kernel: this machine's own, or another one in an emulated machine.
+    Kernel,
 }
 
 impl Axis {
     /// Every axis, in the order in which a variant's name spells them.
-    pub const ALL: [Axis; 6] =
-        [Axis::Abi, Axis::Compiler, Axis::Flags, Axis::Allocator, Axis::Thp, Axis::Env];
+    pub const ALL: [Axis; 7] =
+        [Axis::Abi, Axis::Compiler, Axis::Flags, Axis::Allocator, Axis::Thp, Axis::Env, Axis::Kernel];
 
     /// The name in spec files and on the command line.
     pub fn name(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Axis {
             Axis::Allocator => "allocator",
             Axis::Thp => "thp",
             Axis::Env => "env",
+            Axis::Kernel => "kernel",
         }
     }
 

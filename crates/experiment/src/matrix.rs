@@ -1,10 +1,12 @@
 //! The matrix: every combination of the axes' values, less the excludes; or a list of points instead.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::allocator::ALLOCATORS;
 use crate::axis::Axis;
+use crate::bytes;
+use crate::kernel::{self, Kernel};
 use crate::location::{Located, SourceLocation};
 use crate::model::{FlagSet, Thp, Variant};
 use crate::point::{Point, EVERY};
@@ -24,6 +26,8 @@ pub(crate) struct Surroundings<'a> {
     pub compilers: &'a [String],
     /// The finished binaries, in the user's order; empty if there is something to build.
     pub binaries: &'a [(String, PathBuf)],
+    /// Where relative paths of the spec file begin.
+    pub folder: &'a Path,
 }
 
 /// The value of one axis; one that the user did not name has no location.
@@ -70,6 +74,7 @@ impl Cell {
             Axis::Allocator => Some(ALLOCATORS[0]),
             Axis::Thp => Some(Thp::System.name()),
             Axis::Env => Some(DEFAULT_ENV),
+            Axis::Kernel => Some(kernel::HOST),
         };
         self.values.get(&axis).cloned().or(default.map(Value::from))
     }
@@ -82,7 +87,14 @@ impl Cell {
         match &self.name {
             Some(name) => name.value.clone(),
             None => {
-                let values: Vec<&str> = self.values.values().map(|value| value.text.as_str()).collect();
+                // Of a path the file's name: the folder is in the record of the campaign.
+                let part = |(axis, value): (&Axis, &Value)| match Kernel::find(&value.text) {
+                    Some(Kernel::File(path)) if *axis == Axis::Kernel => {
+                        path.file_name().map(bytes::text).unwrap_or_default()
+                    }
+                    _ => value.text.clone(),
+                };
+                let values: Vec<String> = self.values.iter().map(part).collect();
                 values.join("/")
             }
         }
@@ -209,7 +221,7 @@ impl Request {
                 Ok(around.compilers.iter().map(value).collect())
             }
             None if axis == Axis::Abi && around.binaries.is_empty() => {
-                Ok(abi::ABIS.iter().map(|abi| abi.name.into()).collect())
+                Ok(abi::ABIS.iter().filter(|abi| !abi.is_foreign).map(|abi| abi.name.into()).collect())
             }
             None if axis == Axis::Abi => {
                 Ok(around.binaries.iter().map(|(name, _)| name.as_str().into()).collect())
@@ -240,6 +252,7 @@ impl Request {
                 .to_owned(),
             thp: Thp::find(&thp.text).ok_or_else(|| unknown(Axis::Thp, &thp))?,
             environment: self.environment(&or_default(Axis::Env))?,
+            kernel: around.kernel(&or_default(Axis::Kernel))?,
             binary: around.binaries.iter().find(|(name, _)| *name == abi.text).map(|(_, file)| file.clone()),
         })
     }
@@ -288,6 +301,14 @@ impl Request {
 }
 
 impl Surroundings<'_> {
+    fn kernel(&self, value: &Value) -> Result<Kernel, RequestError> {
+        let in_spec = value.location.as_ref().is_some_and(SourceLocation::in_spec);
+        match Kernel::find(&value.text).ok_or_else(|| unknown(Axis::Kernel, value))? {
+            Kernel::File(path) if in_spec => Ok(Kernel::File(self.folder.join(path))),
+            kernel => Ok(kernel),
+        }
+    }
+
     fn compiler(&self, value: &Value) -> Result<String, RequestError> {
         if self.compilers.contains(&value.text) {
             return Ok(value.text.clone());

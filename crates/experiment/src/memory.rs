@@ -296,13 +296,6 @@ impl Series {
         full.max_by_key(|reading| reading.tree.amounts.resident)
     }
 
-    /// The largest resident size of a single process that was read.
-    pub fn largest_process(&self) -> u64 {
-        let read = self.readings.iter().flat_map(|reading| &reading.processes);
-        let read = read.map(|(_, totals)| totals.amounts.resident);
-        read.chain(self.statm_samples.iter().map(|statm_sample| statm_sample.resident)).max().unwrap_or(0)
-    }
-
     /// The mean over time, each value held until the next; nothing before the first.
     fn mean(&self, values: &[(u64, u64)]) -> Option<f64> {
         let (first, _) = *values.first()?;
@@ -441,7 +434,6 @@ mod tests {
     fn a_statm_sample_counts_for_the_tree_only_while_the_tree_is_one_process() {
         assert_eq!(series().levels().iter().map(|l| l.resident).collect::<Vec<_>>(), [30, 40, 100, 60]);
         assert_eq!(figure("tree_peak"), Some(100.0));
-        assert_eq!(series().largest_process(), 900);
     }
 
     #[test]

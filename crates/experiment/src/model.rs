@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::abi::Abi;
+use crate::cache_model::CacheModel;
+use crate::kernel::Kernel;
 use crate::metric::{Family, Metric};
 use crate::role::{control_of, Role};
+use crate::schedule::Order;
 use crate::source::Language;
 
 /// The measured program.
@@ -93,8 +96,17 @@ pub struct Variant {
     pub thp: Thp,
     /// Environment variables of the program, from the `env` axis; over those of [`Launch::environment`].
     pub environment: BTreeMap<String, String>,
+    /// The kernel it runs on.
+    pub kernel: Kernel,
     /// The finished binary, where there is one.
     pub binary: Option<PathBuf>,
+}
+
+impl Variant {
+    /// Whether it runs on an emulated machine, whose time is no time.
+    pub fn is_emulated(&self) -> bool {
+        self.kernel.is_emulated() || self.abi.is_some_and(|abi| abi.is_foreign)
+    }
 }
 
 /// A named set of compiler options.
@@ -145,6 +157,8 @@ pub struct Launch {
     pub teardown: Option<String>,
     /// A run that lasts longer is killed.
     pub timeout: Option<Duration>,
+    /// An emulated machine whose kernel has not started its first process after so long is ended.
+    pub boot_timeout: Option<Duration>,
     /// The exit status that counts as success; 0 if absent.
     pub exit_status: Option<i32>,
     /// Which CPUs a run may use.
@@ -190,6 +204,8 @@ pub struct OutputCheck {
     pub allow_different: bool,
     /// Nothing is compared, and the report states it.
     pub off: bool,
+    /// The program reports metrics on its standard output: these lines are not compared.
+    pub without_metrics: bool,
 }
 
 /// The stopping rule: the first condition that holds ends the campaign.
@@ -247,6 +263,15 @@ pub struct Experiment {
     pub memory: u32,
     /// How samples become verdicts.
     pub judging: Judging,
+    /// The order of the runs of a round.
+    pub order: Order,
+    /// The caches of emulated machines, where a metric of theirs is measured.
+    pub cache_model: CacheModel,
+    /// Programs on other kernels are timed, under KVM.
+    pub kvm: bool,
+    /// How many layouts of each variant are built, and as many of the A/A control: at least 2. 0: one, which the linker
+    /// chooses.
+    pub layouts: u32,
     /// Seed of the random order, of the paddings and of the bootstrap.
     pub seed: u64,
 }
@@ -255,6 +280,28 @@ impl Experiment {
     /// The name of the A/A control: the baseline measured a second time, which sets the detection floor.
     pub fn control(&self) -> String {
         control_of(&self.baseline)
+    }
+
+    /// Whether a variant of it runs on an emulated machine.
+    pub fn has_emulated(&self) -> bool {
+        self.variants.iter().any(Variant::is_emulated)
+    }
+
+    /// Whether the variant of that name, or the A/A control, runs on an emulated machine.
+    pub fn is_emulated(&self, name: &str) -> bool {
+        let name = if name == self.control() { &self.baseline } else { name };
+        self.variants.iter().any(|variant| variant.name == name && variant.is_emulated())
+    }
+
+    /// Whether the variant of that name, or the A/A control, has times: it runs natively, or on another kernel under KVM.
+    pub fn is_timed(&self, name: &str) -> bool {
+        !self.is_emulated(name) || (self.kvm && self.is_on_kernel(name))
+    }
+
+    /// Whether the variant of that name, or the A/A control, runs on a kernel that is booted for it.
+    pub fn is_on_kernel(&self, name: &str) -> bool {
+        let name = if name == self.control() { &self.baseline } else { name };
+        self.variants.iter().any(|variant| variant.name == name && variant.kernel.is_emulated())
     }
 
     /// The role of the variant of that name.
@@ -268,13 +315,28 @@ impl Experiment {
         }
     }
 
-    /// The metrics whose intervals decide when `--precision` is reached: CPU time and peak memory where they are
-    /// measured, all that are of timed rounds otherwise. (User time depends on the tick and switches on other programs:
+    /// The metrics whose intervals decide when `--precision` is reached: those that the program reports, if there are any;
+    /// otherwise CPU time (instructions where every variant is emulated) and peak memory where they are measured, all that are of timed
+    /// rounds otherwise. Under KVM it is CPU time: all else is counted in rounds of its own. (User time depends on the tick and switches on other programs:
     /// their intervals might never be narrow enough.)
     pub fn deciding(&self) -> Vec<Metric> {
-        let timed = |metric: &Metric| metric.family != Family::Series;
-        let chosen: Vec<Metric> =
-            self.metrics.iter().copied().filter(|m| matches!(m.name, "cpu" | "max_rss")).collect();
+        let of = |family: Family| -> Vec<Metric> {
+            self.metrics.iter().copied().filter(|metric| metric.family == family).collect()
+        };
+        let reported = of(Family::Reported);
+        if !reported.is_empty() {
+            return reported;
+        }
+        let timed = |metric: &Metric| metric.is_timed();
+        let is_emulated = self.variants.iter().all(Variant::is_emulated);
+        let is_chosen = |metric: &Metric| match metric.name {
+            "cpu" => true,
+            _ if self.kvm => false,
+            "max_rss" => true,
+            "instructions_user" | "instructions_kernel" => is_emulated,
+            _ => false,
+        };
+        let chosen: Vec<Metric> = self.metrics.iter().copied().filter(is_chosen).collect();
         if chosen.is_empty() {
             self.metrics.iter().copied().filter(timed).collect()
         } else {

@@ -24,10 +24,18 @@ pub enum Source {
     Software,
     /// valgrind's emulated processor.
     Emulated,
+    /// The counting plugin of QEMU.
+    Qemu,
+    /// `struct rusage`, read in the emulated machine by its first process.
+    Guest,
+    /// A clock and `struct rusage` of a kernel that runs under KVM, read by its first process.
+    Kvm,
     /// `/proc/PID/smaps` and its like, read while the program ran.
     Smaps,
     /// The x32 runtime's account of itself.
     Runtime,
+    /// A line of the program's standard output.
+    Program,
 }
 
 impl Source {
@@ -42,17 +50,29 @@ impl Source {
             Source::Hardware => "hardware",
             Source::Software => "software",
             Source::Emulated => "emulated",
+            Source::Qemu => "qemu",
+            Source::Guest => "guest",
+            Source::Kvm => "kvm",
             Source::Smaps => "smaps",
             Source::Runtime => "x32run",
+            Source::Program => "program",
         }
+    }
+
+    /// Whether no real processor counted: nothing random is in such a reading but what the program itself does.
+    pub fn is_emulated(self) -> bool {
+        matches!(self, Source::Emulated | Source::Qemu | Source::Guest)
     }
 
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
         use Source::*;
-        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Emulated, Smaps, Runtime]
-            .into_iter()
-            .find(|source| source.name() == name)
+        [
+            Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Emulated, Qemu, Guest, Kvm,
+            Smaps, Runtime, Program,
+        ]
+        .into_iter()
+        .find(|source| source.name() == name)
     }
 }
 
@@ -148,7 +168,7 @@ pub struct Run {
     pub variant: String,
     /// The round it belongs to, from 0; rounds are numbered over the whole campaign.
     pub round: u32,
-    /// Its place in the round's random order, from 0.
+    /// Its place in the round's order, from 0.
     pub position: u32,
     /// When it began: nanoseconds since the campaign's first run (wall clock, so that it continues in a resumed
     /// campaign).
@@ -169,7 +189,7 @@ pub enum RoundKind {
     Warmup,
     /// A complete block, used by verdicts.
     Timed,
-    /// Not timed: every run was counted by valgrind's emulated processor, and has only these counts.
+    /// Not timed: every run was made on an emulated processor (valgrind, QEMU), and has only its counts.
     Emulated,
     /// Not timed: memory was read during its runs, and they have only these figures.
     Memory,
@@ -231,4 +251,6 @@ pub struct Round {
     pub cpu: Option<u32>,
     /// Noise of the machine during the round.
     pub noise: Noise,
+    /// The layout that every program had, from 1; absent where each has one layout.
+    pub layout: Option<u32>,
 }

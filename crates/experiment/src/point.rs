@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::abi;
 use crate::allocator::ALLOCATORS;
 use crate::axis::Axis;
+use crate::kernel::Kernel;
 use crate::location::Located;
 use crate::model::Thp;
 use crate::request_error::RequestErrorKind;
@@ -21,6 +22,10 @@ pub fn check_value(axis: Axis, value: &str) -> Result<(), RequestErrorKind> {
         Axis::Abi => ("ABI", abi::ABIS.iter().map(|abi| abi.name).collect()),
         Axis::Allocator => ("allocator", ALLOCATORS.to_vec()),
         Axis::Thp => ("setting of thp", Thp::ALL.map(Thp::name).to_vec()),
+        Axis::Kernel if Kernel::find(value).is_some() && !value.chars().any(char::is_control) => {
+            return Ok(())
+        }
+        Axis::Kernel => return Err(RequestErrorKind::UnknownKernel { name: value.to_owned() }),
         Axis::Compiler if value == EVERY => {
             return Err(RequestErrorKind::BadName {
                 what: "compiler",

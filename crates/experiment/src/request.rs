@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use crate::axis::Axis;
 use crate::bytes;
+use crate::cache_model::CacheModel;
+use crate::kernel::Kernel;
 use crate::location::{Located, SourceLocation};
 use crate::metric::{self, Metric, METRICS};
 use crate::model::{Cpus, Directory, Estimator};
 use crate::placeholder::{self, Stage};
 use crate::point::{self, Point, EVERY};
 use crate::request_error::{RequestError, RequestErrorKind};
+use crate::schedule::Order;
 use crate::source::ProgramSource;
+use crate::units::Unit;
 
 /// The request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -107,6 +111,8 @@ pub struct RunRequest {
     pub teardown: Option<Located<String>>,
     /// The longest a run may last.
     pub timeout: Option<Located<Duration>>,
+    /// The longest a kernel may take to start its first process in an emulated machine.
+    pub boot_timeout: Option<Located<Duration>>,
     /// The exit status that counts as success.
     pub exit_status: Option<Located<i32>>,
     /// Which CPUs a run may use.
@@ -149,10 +155,38 @@ pub struct MeasureRequest {
     pub equal_within: Option<Located<f64>>,
     /// What is averaged.
     pub estimator: Option<Located<Estimator>>,
+    /// Instructions on emulated machines are counted by class.
+    pub instruction_classes: Option<Located<bool>>,
+    /// Caches are modelled on emulated machines, with this geometry.
+    pub cache_model: Option<Located<CacheModel>>,
+    /// Programs on other kernels are timed under KVM.
+    pub kvm: Option<Located<bool>>,
+    /// The order of the runs of a round.
+    pub order: Option<Located<Order>>,
+    /// How many layouts of each variant are built.
+    pub randomize_layout: Option<Located<u32>>,
     /// Seed of everything random.
     pub seed: Option<Located<u64>>,
     /// The variant the others are compared with.
     pub baseline: Option<Located<String>>,
+    /// `[measure.reports]`: the metrics that the program reports on its standard output, in the user's order.
+    pub reports: Vec<Located<Report>>,
+}
+
+/// A metric that the program reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// The noun of a sentence; the metric's name if absent.
+    pub noun: Option<String>,
+    /// Its instructions are counted by valgrind as well: of operations of the micro suite alone.
+    pub instructions: bool,
+    /// Where variants run on other kernels, its instructions are counted in user space and in the kernel: of operations of the micro
+    /// suite alone.
+    pub on_machines: bool,
 }
 
 /// What of an output is compared.
@@ -322,6 +356,7 @@ impl Request {
         replace(&mut self.run.setup, other.run.setup);
         replace(&mut self.run.teardown, other.run.teardown);
         replace(&mut self.run.timeout, other.run.timeout);
+        replace(&mut self.run.boot_timeout, other.run.boot_timeout);
         replace(&mut self.run.exit_status, other.run.exit_status);
         replace(&mut self.run.cpus, other.run.cpus);
         replace(&mut self.run.no_aslr, other.run.no_aslr);
@@ -337,8 +372,14 @@ impl Request {
         replace(&mut self.measure.confidence, measure.confidence);
         replace(&mut self.measure.equal_within, measure.equal_within);
         replace(&mut self.measure.estimator, measure.estimator);
+        replace(&mut self.measure.instruction_classes, measure.instruction_classes);
+        replace(&mut self.measure.cache_model, measure.cache_model);
+        replace(&mut self.measure.kvm, measure.kvm);
+        replace(&mut self.measure.order, measure.order);
+        replace(&mut self.measure.randomize_layout, measure.randomize_layout);
         replace(&mut self.measure.seed, measure.seed);
         replace(&mut self.measure.baseline, measure.baseline);
+        replace_list(&mut self.measure.reports, measure.reports);
 
         // A kind of check and its files are one choice, replaced as a whole.
         if other.output.check.is_some() {
@@ -370,6 +411,14 @@ impl Request {
             *path = base(location).join(&*path);
         }
         self.program.binaries.iter_mut().for_each(|binary| anchor(&mut binary.file));
+        let points = self.variants.iter_mut().map(|variant| &mut variant.value.point);
+        let points = points.chain(self.excludes.iter_mut().map(|exclude| &mut exclude.value));
+        let kernels = points.filter_map(|point| point.get_mut(&Axis::Kernel));
+        for kernel in kernels.chain(self.axes.get_mut(&Axis::Kernel).into_iter().flatten()) {
+            if let Some(Kernel::File(path)) = Kernel::find(&kernel.value) {
+                kernel.value = bytes::text(base(&kernel.location).join(path));
+            }
+        }
         self.run.stdin.iter_mut().for_each(anchor);
         self.run.inputs.iter_mut().for_each(anchor);
         if let Some(mut directory) = directory {
@@ -419,7 +468,65 @@ impl ProgramRequest {
     }
 }
 
+impl Report {
+    /// Reads the unit of the metric of that name, then `instructions` if they are counted too, `machine-instructions` if they are counted
+    /// on emulated machines, then the noun of a sentence: `nanoseconds`, `count requests`, `nanoseconds instructions time of getpid`.
+    pub fn parse<'a>(name: &str, text: &'a str) -> Result<Report, RequestErrorKind> {
+        check_report(name)?;
+        let (unit, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let unit = Unit::find(unit).ok_or_else(|| RequestErrorKind::Unknown {
+            what: "unit",
+            name: unit.to_owned(),
+            known: Unit::ALL.iter().map(|unit| unit.name().to_owned()).collect(),
+        })?;
+        let word = |text: &'a str, word: &str| match text.trim().strip_prefix(word) {
+            Some(rest) => (true, rest.trim()),
+            None => (false, text.trim()),
+        };
+        let (instructions, rest) = word(rest, "instructions ");
+        let (on_machines, noun) = word(rest, "machine-instructions ");
+        let noun = (!noun.is_empty()).then(|| noun.to_owned());
+        if let Some(noun) = &noun {
+            check_name("metric", noun)?;
+        }
+        Ok(Report { name: name.to_owned(), unit, noun, instructions, on_machines })
+    }
+
+    /// The text that [`Report::parse`] reads.
+    pub fn text(&self) -> String {
+        let instructions = if self.instructions { Some("instructions") } else { None };
+        let on_machines = if self.on_machines { Some("machine-instructions") } else { None };
+        let words = [Some(self.unit.name()), instructions, on_machines, self.noun.as_deref()];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
 impl MeasureRequest {
+    /// Adds a metric that the program reports: its name, and its unit as [`Report::parse`] reads it.
+    pub fn add_report(
+        &mut self,
+        name: &str,
+        text: &str,
+        location: SourceLocation,
+    ) -> Result<(), RequestError> {
+        let report = Report::parse(name, text).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+        if self.reports.iter().any(|known| known.value.name == name) {
+            return Err(location.wrong(RequestErrorKind::Twice { what: "metric", name: name.to_owned() }));
+        }
+        self.reports.push(Located::new(report, location));
+        Ok(())
+    }
+
+    /// Adds such a metric in command-line syntax: `latency=nanoseconds`.
+    pub fn add_report_assignment(
+        &mut self,
+        text: &str,
+        location: SourceLocation,
+    ) -> Result<(), RequestError> {
+        let (name, unit) = assignment(text, "latency=nanoseconds", &location)?;
+        self.add_report(name, unit, location)
+    }
+
     /// Adds a word to the choice of metrics: `all`, `default` or a metric.
     pub fn add_metric(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let word = MetricWord::parse(text).map_err(|kind_of_error| location.wrong(kind_of_error))?;
@@ -459,6 +566,19 @@ pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), Request
         }
     }
     Ok(())
+}
+
+/// Checks the name of a metric that a program reports: one word, which no other metric has.
+fn check_report(name: &str) -> Result<(), RequestErrorKind> {
+    check_name("metric", name)?;
+    let reason = if name.contains(char::is_whitespace) {
+        "it is one word on a line of the program's output"
+    } else if METRICS.iter().any(|metric| metric.name == name) || ["all", "default"].contains(&name) {
+        "Widthwise itself has a metric of this name"
+    } else {
+        return Ok(());
+    };
+    Err(RequestErrorKind::BadName { what: "metric", name: name.to_owned(), reason })
 }
 
 /// Checks the name of an environment variable.

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::axis::Axis;
+use crate::kernel::Kernel;
 use crate::location::SourceLocation;
 use crate::placeholder::{self, Stage};
 use crate::suggestion::{fix, nearest};
@@ -68,6 +69,12 @@ pub enum RequestErrorKind {
         name: String,
         /// The names there are.
         known: Vec<String>,
+    },
+    /// A kernel that is neither one of the names nor a path.
+    #[error("unknown kernel {name:?}{} (a bzImage is named by a path with a \"/\")", fix(.name, &kernel_names()))]
+    UnknownKernel {
+        /// The name.
+        name: String,
     },
     /// A flag set that is neither built in nor in the spec file.
     #[error("unknown flag set {name:?}{}; options themselves begin with \"-\"", fix(.name, .known))]
@@ -278,11 +285,49 @@ pub enum RequestErrorKind {
     #[error("\"train\" is only used by a profile-guided set; add profile_guided = true")]
     TrainUnused,
     /// Something that concurrent runs cannot have.
-    #[error("{what} {why} where runs are made together; leave out one of the two")]
+    #[error("{what} {why} where runs are concurrent; leave out one of the two")]
     NotConcurrent {
         /// The given argument.
         what: String,
         /// Why it cannot be.
+        why: &'static str,
+    },
+    /// Something that an emulated machine does not have.
+    #[error("{what} {why} on an emulated machine; leave it out, or the emulated variants")]
+    NotEmulated {
+        /// What the user asked for.
+        what: String,
+        /// Why it cannot be.
+        why: &'static str,
+    },
+    /// A metric, or the key of some, that only an emulated machine has.
+    #[error(
+        "{metric:?} is counted on an emulated machine alone; name another kernel (--kernel debian:amd64) or an ABI of \
+         another processor (--abi ppc64)"
+    )]
+    OnlyEmulated {
+        /// Its name.
+        metric: &'static str,
+    },
+    /// The same, where a program without a kernel does not have it.
+    #[error("{metric:?} is counted on another kernel alone; name one (--kernel debian:amd64)")]
+    OnlyOnKernel {
+        /// Its name.
+        metric: &'static str,
+    },
+    /// Times under KVM beside those of this machine.
+    #[error("kvm times programs on other kernels, and compares these times with each other: the baseline {baseline:?} runs on \
+             this machine's kernel; name a baseline on another one, as by --kernel debian:amd64,debian:686-pae")]
+    KvmBaseline {
+        /// Its name.
+        baseline: String,
+    },
+    /// Layouts of a program that has only one.
+    #[error("\"randomize_layout\" and {what} exclude each other: {why}")]
+    NoLayouts {
+        /// What excludes layouts.
+        what: &'static str,
+        /// Why, and the fix.
         why: &'static str,
     },
     /// An output check that is off, or of standard output, beside something that needs another.
@@ -293,6 +338,10 @@ pub enum RequestErrorKind {
         /// The kind of check.
         check: &'static str,
     },
+}
+
+fn kernel_names() -> Vec<String> {
+    Kernel::names().map(str::to_owned).collect()
 }
 
 fn fix_key(key: &str, home: &Option<&'static str>, known: &[&'static str]) -> String {

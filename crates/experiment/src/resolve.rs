@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::bytes;
+use crate::emulation;
 use crate::location::{Located, SourceLocation};
 use crate::matrix::Surroundings;
 use crate::metric::{self, Metric, METRICS, NOT_CONCURRENT};
@@ -12,7 +13,7 @@ use crate::model::{
     Variant,
 };
 use crate::placeholder::{self, Stage};
-use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
+use crate::request::{check_name, check_placeholders, Check, MetricWord, Report, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::source::{Language, ProgramSource};
 
@@ -35,10 +36,18 @@ const STOPPING: Stopping =
 const TEN_RUNS: u32 = 10;
 
 const WARMUP: u32 = 1;
-/// The rounds of the memory series: with fewer there is no interval (`widthwise_verdict::FEWEST_PAIRS`).
-pub const MEMORY_ROUNDS: u32 = 6;
-const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Fewer rounds yield no interval: in simulation, coverage falls below 93 % with five pairs and not with six.
+pub const FEWEST_PAIRS: u32 = 6;
+/// The rounds of the memory series, as many as an interval needs.
+pub const MEMORY_ROUNDS: u32 = FEWEST_PAIRS;
+/// The time limit of a run if the user names none.
+pub const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// A kernel may take so long to start its first process, unless the user gives another limit. (A boot takes some 10 s on an idle
+/// machine.)
+pub const BOOT_TIMEOUT: Duration = Duration::from_secs(4 * 60);
 const CONFIDENCE: f64 = 0.95;
+/// More layouts than this are not built: Student's quantile of so many differs little from that of more.
+const MOST_LAYOUTS: u32 = 64;
 /// The margin of equivalence.
 const EQUAL_WITHIN: f64 = 0.01;
 
@@ -54,23 +63,33 @@ impl Request {
             .iter()
             .map(|binary| (binary.name.value.clone(), placed(&binary.file, facts)))
             .collect();
-        let variants = self.matrix(&Surroundings { compilers: &facts.compilers, binaries: &binaries })?;
+        let variants = self.matrix(&Surroundings {
+            compilers: &facts.compilers,
+            binaries: &binaries,
+            folder: &facts.folder,
+        })?;
+        self.check_emulation(&variants)?;
         let baseline = self.baseline(&variants)?;
+        self.check_kvm(&variants, &baseline)?;
         let estimator = value(&self.measure.estimator).unwrap_or(Estimator::Paired);
         let experiment = Experiment {
             program,
             baseline,
-            metrics: self.metrics(),
+            metrics: self.metrics(&variants),
             launch: self.launch(facts)?,
             check: self.output_check()?,
             stopping: self.stopping(estimator)?,
             warmup: value(&self.measure.warmup).unwrap_or(WARMUP),
-            memory: self.memory(),
+            memory: self.memory(&variants),
             judging: Judging {
                 confidence: self.confidence()?,
                 equal_within: self.equal_within()?,
                 estimator,
             },
+            order: value(&self.measure.order).unwrap_or_default(),
+            cache_model: value(&self.measure.cache_model).unwrap_or_default(),
+            kvm: self.is_under_kvm(),
+            layouts: self.layouts(estimator)?,
             seed: value(&self.measure.seed).unwrap_or(facts.default_seed),
             variants,
         };
@@ -115,6 +134,28 @@ impl Request {
             }
         }
         Ok(())
+    }
+
+    /// How many layouts are built of each variant. One layout more says nothing about others, and finished binaries cannot
+    /// be linked again.
+    fn layouts(&self, estimator: Estimator) -> Result<u32, RequestError> {
+        let Some(layouts) = &self.measure.randomize_layout else { return Ok(0) };
+        let refuse = |what, why| Err(layouts.location.wrong(RequestErrorKind::NoLayouts { what, why }));
+        match layouts.value {
+            0 => Ok(0),
+            _ if !self.program.binaries.is_empty() => {
+                refuse("finished binaries", "they cannot be linked again; name their source and --build")
+            }
+            _ if estimator == Estimator::TenRunTrim => refuse(
+                "the estimator \"ten-run-trim\"",
+                "it has one program on each side; leave out one of the two",
+            ),
+            count @ 2..=MOST_LAYOUTS => Ok(count),
+            count => {
+                let range = format!("from 2 to {MOST_LAYOUTS}, or 0 for the linker's own layout");
+                Err(out_of_range(&layouts.location, "randomize_layout", &range, &count.to_string()))
+            }
+        }
     }
 
     fn is_concurrent(&self) -> bool {
@@ -238,6 +279,10 @@ impl Request {
         let build = program.build.as_ref().map(|build| Build::Shell(build.value.clone()));
         let no_build = || source.location.wrong(RequestErrorKind::NoBuild);
         match &source.value {
+            ProgramSource::Micro { .. } => Err(source.location.wrong(RequestErrorKind::BadSource {
+                text: source.value.to_string(),
+                reason: "only `widthwise compare` measures the micro suite".to_owned(),
+            })),
             ProgramSource::Debian { package, version } => {
                 let origin = Origin::Debian {
                     package: package.clone(),
@@ -279,7 +324,7 @@ impl Request {
     }
 
     /// The metrics in the order of the columns.
-    fn metrics(&self) -> Vec<Metric> {
+    fn metrics(&self, variants: &[Variant]) -> Vec<Metric> {
         // A memory series yields all of its metrics without further cost.
         let series = if value(&self.measure.memory).is_some_and(|rounds| rounds > 0) {
             metric::series()
@@ -287,32 +332,82 @@ impl Request {
             Vec::new()
         };
         let words: Vec<MetricWord> = self.measure.metrics.iter().map(|word| word.value).collect();
-        let words = if words.is_empty() { vec![MetricWord::Default] } else { words };
+        let reports = self.reports(variants);
+        // A program that reports metrics is judged by these, unless others are named.
+        let words = if words.is_empty() && reports.is_empty() { vec![MetricWord::Default] } else { words };
         let wanted = |metric: &Metric| {
             words.iter().any(|word| match word {
                 // The x32 runtime's own figures are always reported, and have nothing to be compared with.
-                MetricWord::All => metric.family != metric::Family::Runtime,
-                MetricWord::Default => metric.default,
+                MetricWord::All => {
+                    metric.family != metric::Family::Runtime && self.wants_family(metric.family)
+                }
+                MetricWord::Default => {
+                    metric.default || (metric.is_of_machine() && self.wants_family(metric.family))
+                }
                 MetricWord::One(one) => one.name == metric.name,
-            })
+            }) || (metric.is_of_machine()
+                && metric.family != metric::Family::Machine
+                && self.wants_family(metric.family))
         };
-        let can_be = |metric: &Metric| !(self.is_concurrent() && NOT_CONCURRENT.contains(&metric.name));
-        METRICS
-            .iter()
-            .filter(|metric| (wanted(metric) || series.contains(metric)) && can_be(metric))
+        let can_be = |metric: &Metric| {
+            !(self.is_concurrent() && NOT_CONCURRENT.contains(&metric.name))
+                && emulation::has(variants, self.is_under_kvm(), metric)
+        };
+        let ours =
+            METRICS.iter().filter(|metric| (wanted(metric) || series.contains(metric)) && can_be(metric));
+        reports.into_iter().chain(ours).collect()
+    }
+
+    /// Whether a family is not one that costs much and was not asked for.
+    fn wants_family(&self, family: metric::Family) -> bool {
+        match family {
+            metric::Family::InstructionClass => value(&self.measure.instruction_classes).unwrap_or_default(),
+            metric::Family::CacheModel => self.measure.cache_model.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The metrics that the program reports, then the instructions of its operations, without what no variant can have.
+    fn reports(&self, variants: &[Variant]) -> Vec<Metric> {
+        let on_kernel = variants.iter().any(|variant| variant.kernel.is_emulated());
+        let reports = || self.measure.reports.iter().map(|report| &report.value);
+        let noun = |report: &Report| report.noun.clone().unwrap_or_else(|| report.name.clone());
+        let times = reports().map(|report| metric::reported(&report.name, report.unit, &noun(report)));
+        let of_operation = |report: &Report| {
+            let noun = noun(report);
+            noun.strip_prefix("time for ").map(str::to_owned).unwrap_or(noun)
+        };
+        let counted = reports().filter(|report| report.instructions);
+        let counts =
+            counted.map(|report| metric::operation_instructions(&report.name, &of_operation(report)));
+        let is_on_machines = |report: &&Report| on_kernel && report.on_machines;
+        let on_machines: Vec<[Metric; 2]> = reports()
+            .filter(is_on_machines)
+            .map(|report| metric::operation_on_machine(&report.name, &of_operation(report)))
+            .collect();
+        let sides = [0, 1].into_iter().flat_map(|side| on_machines.iter().map(move |both| both[side]));
+        times
+            .chain(counts)
+            .chain(sides)
+            .filter(|metric| emulation::has(variants, self.is_under_kvm(), metric))
             .collect()
     }
 
     /// The rounds of the memory series: as many as were asked for, or as an interval needs where only a metric of it
     /// was named.
-    fn memory(&self) -> u32 {
-        let is_named = self.metrics().iter().any(|metric| metric.family == metric::Family::Series);
+    fn memory(&self, variants: &[Variant]) -> u32 {
+        let is_named = self.metrics(variants).iter().any(|metric| metric.family == metric::Family::Series);
         value(&self.measure.memory).unwrap_or(if is_named { MEMORY_ROUNDS } else { 0 })
     }
 
     fn launch(&self, facts: &Facts) -> Result<Launch, RequestError> {
         let run = &self.run;
-        for (key, time) in [("timeout", &run.timeout), ("max_time", &self.measure.max_time)] {
+        let times = [
+            ("timeout", &run.timeout),
+            ("boot_timeout", &run.boot_timeout),
+            ("max_time", &self.measure.max_time),
+        ];
+        for (key, time) in times {
             if let Some(time) = time.as_ref().filter(|time| time.value.is_zero()) {
                 return Err(out_of_range(&time.location, key, "longer than nothing", "0s"));
             }
@@ -326,6 +421,7 @@ impl Request {
             setup: value(&run.setup),
             teardown: value(&run.teardown),
             timeout: Some(value(&run.timeout).unwrap_or(TIMEOUT)),
+            boot_timeout: Some(value(&run.boot_timeout).unwrap_or(BOOT_TIMEOUT)),
             exit_status: value(&run.exit_status),
             cpus: value(&run.cpus).unwrap_or_default(),
             no_aslr: value(&run.no_aslr).unwrap_or_default(),
@@ -360,6 +456,7 @@ impl Request {
             filter: value(&output.filter),
             allow_different: value(&output.allow_different).unwrap_or_default(),
             off: value(&output.check) == Some(Check::Off),
+            without_metrics: !self.measure.reports.is_empty(),
         })
     }
 

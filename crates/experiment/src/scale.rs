@@ -1,6 +1,6 @@
-//! Scale: how throughput and memory grow with the number of processes. The plan, and the data of one attempt.
+//! Scale: how throughput and memory grow with the number of processes. The plan, and the data of one run of several members.
 //!
-//! A *cell* is a variant with a mode, a placement and a number of processes; an *attempt* is one run of a cell. Times are
+//! A *cell* is a variant with a mode, a placement and a number of processes; a *group run* is one run of a cell, with all its members. Times are
 //! nanoseconds, amounts are bytes.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Ending, RoundKind};
 
-/// Words that commands of a study may refer to, besides those of every run command: filled in for each cell.
+/// Words that commands of a scaling campaign may refer to, besides those of every run command: filled in for each cell.
 pub const WORDS: [&str; 4] = ["processes", "index", "events", "first"];
 
 /// How several processes or threads are started.
@@ -120,7 +120,7 @@ impl Work {
     }
 }
 
-/// The plan of a scaling study, besides the program and its variants.
+/// The plan of a scaling campaign, besides the program and its variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Numbers of processes, ascending.
@@ -137,7 +137,7 @@ pub struct Plan {
     pub events_each: bool,
     /// Rounds in which memory is read.
     pub memory_rounds: u32,
-    /// The sequential part is estimated by attempts with one event and with half of them.
+    /// The sequential part is estimated by runs with one event and with half of them.
     pub sequential: bool,
     /// A shell command that runs on each CPU that a cell leaves free.
     pub load: Option<String>,
@@ -166,7 +166,7 @@ impl Plan {
     }
 }
 
-/// One point of a study.
+/// One point of a scaling campaign.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
     /// The variant's name.
@@ -186,7 +186,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The purpose of an attempt.
+/// The purpose of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -226,7 +226,7 @@ impl Purpose {
 
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct GroupRun {
     /// Its round.
     pub round: u32,
     /// Its place in the round's random order.
@@ -250,7 +250,7 @@ pub struct Attempt {
     /// Of it: that of the process that forked the members, by itself. Absent where it is not known, or there is none.
     #[serde(default)]
     pub parent_cpu_ns: Option<u64>,
-    /// Its tasks' waiting for CPUs; absent in studies recorded without it.
+    /// Its tasks' waiting for CPUs; absent in campaigns recorded without it.
     #[serde(default)]
     pub cpu_wait: Option<CpuWait>,
     /// The parent's CPU time and elapsed time at its first child or thread.
@@ -267,7 +267,7 @@ pub struct Attempt {
     pub remarks: Vec<String>,
 }
 
-impl Attempt {
+impl GroupRun {
     /// Whether its figures may be used.
     pub fn is_sound(&self) -> bool {
         self.ending == Ending::Done && self.failure.is_none()
@@ -283,7 +283,7 @@ pub struct BeforeFork {
     pub elapsed_ns: u64,
 }
 
-/// The waiting of an attempt's tasks for CPUs; nanoseconds.
+/// The waiting of a run's tasks for CPUs; nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuWait {
     /// For how long tasks could have run and had no CPU, over all of them: the kernel's run-queue wait, for other
@@ -321,7 +321,7 @@ pub struct Member {
     pub cpu: Option<u32>,
     /// The CPUs that it chose by itself, where it did.
     pub moved_to: Option<String>,
-    /// When it began, from the attempt's start.
+    /// When it began, from the run's start.
     pub began_ns: u64,
     /// When it ended.
     pub ended_ns: u64,

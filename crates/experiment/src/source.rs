@@ -18,6 +18,11 @@ pub enum ProgramSource {
         /// The version asked for; the newest if absent.
         version: Option<String>,
     },
+    /// `micro:all` or `micro:getpid,strcpy`: operations of the micro suite, which comes with Widthwise.
+    Micro {
+        /// Their names, as they were given: `all` is one.
+        operations: Vec<String>,
+    },
 }
 
 /// The languages of a single file, by its extension.
@@ -56,6 +61,13 @@ impl ProgramSource {
     pub fn parse(text: &str) -> Result<ProgramSource, RequestErrorKind> {
         let wrong =
             |reason: &str| RequestErrorKind::BadSource { text: text.to_owned(), reason: reason.to_owned() };
+        if let Some(list) = text.strip_prefix("micro:") {
+            let operations: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+            if operations.iter().any(String::is_empty) {
+                return Err(wrong("operations go there, such as micro:all or micro:getpid,strcpy"));
+            }
+            return Ok(ProgramSource::Micro { operations });
+        }
         let Some(package) = text.strip_prefix("debian:") else {
             return if text.is_empty() {
                 Err(wrong("a file, a folder or debian:PACKAGE goes there"))
@@ -93,6 +105,7 @@ impl fmt::Display for ProgramSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProgramSource::Path(path) => f.write_str(&bytes::text(path)),
+            ProgramSource::Micro { operations } => write!(f, "micro:{}", operations.join(",")),
             ProgramSource::Debian { package, version: None } => write!(f, "debian:{package}"),
             ProgramSource::Debian { package, version: Some(version) } => {
                 write!(f, "debian:{package}={version}")

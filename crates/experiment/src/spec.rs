@@ -11,6 +11,7 @@ use toml::de::DeTable;
 
 use self::entry::{Entry, Page};
 use crate::axis::Axis;
+use crate::cache_model::CacheModel;
 use crate::flag_set;
 use crate::location::Located;
 use crate::matrix::DEFAULT_ENV;
@@ -19,6 +20,7 @@ use crate::placeholder::Stage;
 use crate::point::{self, Point};
 use crate::request::{check_name, check_variable, Check, FlagSetRequest, Request, VariantRequest};
 use crate::request_error::{RequestErrorKind, SpecError};
+use crate::schedule::Order;
 use crate::source::ProgramSource;
 
 /// The sections.
@@ -38,6 +40,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "setup",
             "teardown",
             "timeout",
+            "boot_timeout",
             "exit_status",
             "cpus",
             "no_aslr",
@@ -56,8 +59,14 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "confidence",
             "equal_within",
             "estimator",
+            "instruction_classes",
+            "cache_model",
+            "kvm",
+            "order",
+            "randomize_layout",
             "seed",
             "baseline",
+            "reports",
         ],
     ),
     ("[output]", &["check", "files", "filter", "allow_different"]),
@@ -248,6 +257,7 @@ fn run(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "setup" => run.setup = Some(entry.command(Stage::Run)?),
             "teardown" => run.teardown = Some(entry.command(Stage::Run)?),
             "timeout" => run.timeout = Some(entry.duration()?),
+            "boot_timeout" => run.boot_timeout = Some(entry.duration()?),
             "exit_status" => run.exit_status = Some(entry.whole(0, 255)?),
             "cpus" => run.cpus = Some(entry.parsed(Cpus::parse)?),
             "no_aslr" => run.no_aslr = Some(entry.switch()?),
@@ -275,6 +285,13 @@ fn measure(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             }
             continue;
         }
+        if entry.key == "reports" {
+            for report in entry.table()? {
+                let text = report.text()?;
+                request.measure.add_report(report.key, &text.value, text.location)?;
+            }
+            continue;
+        }
         let measure = &mut request.measure;
         match entry.key {
             "rounds" => measure.rounds = Some(entry.whole(0, u32::MAX)?),
@@ -284,9 +301,17 @@ fn measure(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "memory" => measure.memory = Some(entry.whole(0, u32::MAX)?),
             "confidence" => measure.confidence = Some(entry.fraction()?),
             "equal_within" => measure.equal_within = Some(entry.fraction()?),
+            "instruction_classes" => measure.instruction_classes = Some(entry.switch()?),
+            "kvm" => measure.kvm = Some(entry.switch()?),
+            "cache_model" => {
+                let all: Vec<CacheModel> = CacheModel::all().collect();
+                measure.cache_model = Some(entry.one_of("cache model", &all, CacheModel::name)?)
+            }
             "estimator" => {
                 measure.estimator = Some(entry.one_of("estimator", &Estimator::ALL, Estimator::name)?)
             }
+            "order" => measure.order = Some(entry.one_of("order", &Order::ALL, Order::name)?),
+            "randomize_layout" => measure.randomize_layout = Some(entry.whole(0, u32::MAX)?),
             "seed" => measure.seed = Some(entry.whole(0, u64::MAX)?),
             "baseline" => measure.baseline = Some(entry.text()?),
             _ => return Err(unknown_key(&entry, "[measure]", keys_of("[measure]"))),

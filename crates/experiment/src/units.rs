@@ -26,6 +26,14 @@ impl Unit {
         }
     }
 
+    /// The unit of that name, if there is one.
+    pub fn find(name: &str) -> Option<Unit> {
+        Unit::ALL.into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// All of them.
+    pub const ALL: [Unit; 3] = [Unit::Nanoseconds, Unit::Bytes, Unit::Count];
+
     /// The best unit for an amount: its size, and its name with the space before it.
     pub fn step(self, amount: f64) -> (f64, &'static str) {
         let steps: &[(f64, f64, &str)] = match self {

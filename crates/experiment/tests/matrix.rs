@@ -1,11 +1,9 @@
 //! The matrix of variants and their names.
 
-mod asked;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use asked::{experiment, names};
+use crate::asked::{experiment, names};
 use widthwise_experiment::model::Thp;
 
 #[test]

@@ -1,9 +1,7 @@
 //! Reading any spec file ends in a request or in an error of one line: here in every test run, and under `fuzz/`
 //! without a time limit.
 
-mod asked;
-
-use asked::facts;
+use crate::asked::facts;
 use proptest::prelude::*;
 use widthwise_experiment::{spec, spec_text};
 

@@ -1,11 +1,9 @@
 //! The command line overrides the spec file.
 
-mod asked;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use asked::{facts, flag, names, spec};
+use crate::asked::{facts, flag, names, spec};
 use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::Check;
 use widthwise_experiment::{spec_text, Located, Request, SourceLocation};

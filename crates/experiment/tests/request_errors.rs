@@ -1,10 +1,8 @@
 //! Every error of a request, with its exact message.
 
-mod asked;
-
 use std::path::PathBuf;
 
-use asked::{facts, resolved, spec};
+use crate::asked::{facts, resolved, spec};
 use widthwise_experiment::{Facts, Located, ProgramSource, Request, SourceLocation};
 
 #[track_caller]

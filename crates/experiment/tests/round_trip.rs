@@ -1,12 +1,10 @@
 //! A request that is written and read back is unchanged.
 
-mod asked;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use asked::{facts, spec};
+use crate::asked::{facts, spec};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -66,7 +64,10 @@ fn name() -> impl Strategy<Value = String> {
 fn path() -> impl Strategy<Value = PathBuf> {
     text()
         .prop_filter("a path has a name, and two have none", |text| {
-            !text.is_empty() && !["here", "fresh"].contains(&text.as_str()) && !text.starts_with("debian:")
+            !text.is_empty()
+                && !["here", "fresh"].contains(&text.as_str())
+                && !text.starts_with("debian:")
+                && !text.starts_with("micro:")
         })
         .prop_map(PathBuf::from)
 }
@@ -93,6 +94,7 @@ fn axis_value(axis: Axis) -> BoxedStrategy<String> {
         Axis::Allocator => few(&["glibc", "jemalloc", "mimalloc", "tcmalloc"]),
         Axis::Thp => few(&["system", "always", "madvise", "never"]),
         Axis::Env => few(&["default", "tuned"]),
+        Axis::Kernel => few(&["host", "debian:amd64", "debian:686-pae", "./boot/vmlinuz"]),
     }
 }
 
@@ -164,12 +166,12 @@ fn run() -> impl Strategy<Value = RunRequest> {
         btree_set(0..8192_u32, 1..4).prop_map(|cpus: BTreeSet<u32>| Cpus::List(cpus.into_iter().collect()));
     let cpus = prop_oneof![Just(Cpus::Auto), Just(Cpus::Any), list];
     let places = (location(path()), location(directory), paths(), variables());
-    let around = (location(command()), location(command()), location(duration()));
+    let around = (location(command()), location(command()), location(duration()), location(duration()));
     let switches = (location(any::<bool>()), location(any::<bool>()));
     (places, around, location(0..256_i32), location(cpus), switches).prop_map(
         |(
             (stdin, directory, inputs, environment),
-            (setup, teardown, timeout),
+            (setup, teardown, timeout, boot_timeout),
             exit_status,
             cpus,
             switches,
@@ -182,6 +184,7 @@ fn run() -> impl Strategy<Value = RunRequest> {
                 setup,
                 teardown,
                 timeout,
+                boot_timeout,
                 exit_status,
                 cpus,
                 no_aslr: switches.0,
@@ -193,12 +196,18 @@ fn run() -> impl Strategy<Value = RunRequest> {
 
 fn measure() -> impl Strategy<Value = MeasureRequest> {
     let metrics = btree_set(0..METRICS.len() + 2, 0..4);
+    // A name with a point is no metric of ours.
+    let reports = btree_set(
+        r"[a-z]{1,3}\.[a-z_]{1,3} (nanoseconds|bytes|count( instructions)?( machine-instructions)?) ?[a-z]{0,5}",
+        0..3,
+    );
+    let metrics = (metrics, reports);
     let stopping = (location(any::<u32>()), location(fraction()), location(duration()));
     let judging =
         (location(fraction()), location(fraction()), location(proptest::sample::select(&Estimator::ALL[..])));
     (metrics, stopping, location(any::<u32>()), judging, location(any::<u64>()), location(text())).prop_map(
         |(
-            metrics,
+            (metrics, reports),
             (rounds, precision, max_time),
             warmup,
             (confidence, equal_within, estimator),
@@ -224,6 +233,11 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
                 };
                 // "all" excludes other values, which are left out.
                 let _ = measure.add_metric(word, SourceLocation::Flag("--metric"));
+            }
+            for report in reports {
+                let (name, unit) = report.split_once(' ').unwrap();
+                // The same name twice is refused, and left out.
+                let _ = measure.add_report(name, unit, SourceLocation::Flag("--reports"));
             }
             measure
         },
@@ -316,6 +330,10 @@ cpus = "0,2,3"
 metrics = ["default", "instructions"]
 precision = "0.5%"
 warmup = 2
+
+[measure.reports]
+latency = "nanoseconds"
+"micro.getpid" = "nanoseconds instructions time for getpid"
 
 [output]
 check = "off"

@@ -63,8 +63,8 @@ fn an_unknown_axis_is_refused_wherever_axes_are_named() {
     refused("[[exclude]]\nalocator = \"glibc\"\n", &format!("2: {message}"));
     refused("[[variant]]\nname = \"x\"\nalocator = \"glibc\"\n", &format!("3: {message}"));
     refused(
-        "[axes]\nkernel = [\"6.1\"]\n",
-        "2: unknown axis \"kernel\"; there is abi, compiler, flags, allocator, thp, env",
+        "[axes]\npages = [\"4k\"]\n",
+        "2: unknown axis \"pages\"; there is abi, compiler, flags, allocator, thp, env, kernel",
     );
 }
 
@@ -74,7 +74,15 @@ fn an_unknown_value_of_an_axis_is_refused_on_its_own_line() {
         "[axes]\nabi = [\n  \"x32\",\n  \"x86_64\",\n]\n",
         "4: unknown ABI \"x86_64\"; did you mean \"x86-64\"?",
     );
-    refused("[axes]\nabi = \"arm64\"\n", "2: unknown ABI \"arm64\"; there is x86-64, x32, i386");
+    refused(
+        "[axes]\nabi = \"sparc\"\n",
+        "2: unknown ABI \"sparc\"; there is x86-64, x32, i386, ppc64, ppc, arm64, armhf, ppc64el, riscv64, s390x",
+    );
+    refused(
+        "[axes]\nkernel = [\"6.1\"]\n",
+        "2: unknown kernel \"6.1\"; there is host, debian:amd64, debian:686-pae, debian:amd64+x32 (a bzImage is \
+         named by a path with a \"/\")",
+    );
     refused(
         "[axes]\nallocator = [\"jemaloc\"]\n",
         "2: unknown allocator \"jemaloc\"; did you mean \"jemalloc\"?",
@@ -278,7 +286,7 @@ fn a_nul_character_is_refused() {
 fn the_first_error_of_a_file_is_reported() {
     refused(
         "[run]\nzzz = 1\naaa = 2\n[axes]\nbbb = 3\n",
-        "2: unknown key \"zzz\" in [run]; there is stdin, directory, inputs, environment, setup, teardown, timeout, \
+        "2: unknown key \"zzz\" in [run]; there is stdin, directory, inputs, environment, setup, teardown, timeout, boot_timeout, \
          exit_status, cpus, no_aslr, concurrent",
     );
 }

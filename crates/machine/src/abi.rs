@@ -41,12 +41,14 @@ pub struct AbiRow {
     pub libstdcxx: &'static str,
     /// Debian's suffix for shared objects built for it; none if Debian builds none.
     pub package_suffix: Option<&'static str>,
+    /// QEMU's emulator of its programs, where there is one.
+    pub emulator: Option<&'static str>,
 }
 
 /// A row of [`ABIS`].
 pub type Abi = &'static AbiRow;
 
-/// Every ABI. Sources: System V ABI, AMD64 supplement, 4.1 and 10 (x32: "ILP32"); glibc's `sysdeps/x86_64/x32` and
+/// The ABIs of x86-64 processors. Sources: System V ABI, AMD64 supplement, 4.1 and 10 (x32: "ILP32"); glibc's `sysdeps/x86_64/x32` and
 /// `sysdeps/unix/sysv/linux/*/ldd-rewrite.sed` (loaders); Debian 12's packages.
 pub static ABIS: &[AbiRow] = &[
     AbiRow {
@@ -66,6 +68,7 @@ pub static ABIS: &[AbiRow] = &[
         libc: "libc6",
         libstdcxx: "libstdc++6",
         package_suffix: Some(""),
+        emulator: Some("qemu-x86_64"),
     },
     AbiRow {
         name: "x32",
@@ -87,6 +90,7 @@ pub static ABIS: &[AbiRow] = &[
         libc: "libc6-x32",
         libstdcxx: "libx32stdc++6",
         package_suffix: None,
+        emulator: None,
     },
     AbiRow {
         name: "i386",
@@ -105,20 +109,70 @@ pub static ABIS: &[AbiRow] = &[
         libc: "libc6-i386",
         libstdcxx: "lib32stdc++6",
         package_suffix: Some(":i386"),
+        emulator: Some("qemu-i386"),
     },
 ];
 
-/// The ABI of that name, if there is one.
-pub fn find(name: &str) -> Option<Abi> {
-    ABIS.iter().find(|abi| abi.name == name)
+/// A row of [`FOREIGN`]. Debian's cross compilers keep everything of an ABI below `/usr/TRIPLET`.
+macro_rules! foreign {
+    ($($name:literal $class:literal $machine:literal $loader:literal $triplet:literal $libraries:literal $emulator:literal;)*) => {
+        &[$(AbiRow {
+            name: $name,
+            option: "",
+            elf_class: $class,
+            elf_machine: $machine,
+            word: 4 * $class,
+            loader: $loader,
+            library_folders: &[concat!("usr/", $triplet, "/lib")],
+            pkg_config_libdir: concat!("/usr/", $triplet, "/lib/pkgconfig"),
+            triplet: $triplet,
+            multilib: ".",
+            kernel_options: &[],
+            boot_option: None,
+            libc_dev: concat!("libc6-dev-", $libraries, "-cross"),
+            libc: concat!("libc6-", $libraries, "-cross"),
+            libstdcxx: concat!("libstdc++6-", $libraries, "-cross"),
+            package_suffix: None,
+            emulator: Some($emulator),
+        }),*]
+    };
 }
 
-/// The ABI of a file with that ELF class and machine, if it is one of ours.
+/// ABIs of other processors: built by Debian's cross compilers, run under qemu-user. Sources: each architecture's ELF supplement
+/// (class and machine; `ppc64` is ELFv1 and big endian, `ppc64el` ELFv2), glibc's `sysdeps/*/shlib-versions` (loaders), Debian 12's
+/// packages (triplets and names).
+#[rustfmt::skip]
+pub static FOREIGN: &[AbiRow] = foreign! {
+    "ppc64"   2 21  "/lib64/ld64.so.1"           "powerpc64-linux-gnu"   "ppc64"   "qemu-ppc64";
+    "ppc"     1 20  "/lib/ld.so.1"               "powerpc-linux-gnu"     "powerpc" "qemu-ppc";
+    "arm64"   2 183 "/lib/ld-linux-aarch64.so.1" "aarch64-linux-gnu"     "arm64"   "qemu-aarch64";
+    "armhf"   1 40  "/lib/ld-linux-armhf.so.3"   "arm-linux-gnueabihf"   "armhf"   "qemu-arm";
+    "ppc64el" 2 21  "/lib64/ld64.so.2"           "powerpc64le-linux-gnu" "ppc64el" "qemu-ppc64le";
+    "riscv64" 2 243 "/lib/ld-linux-riscv64-lp64d.so.1" "riscv64-linux-gnu" "riscv64" "qemu-riscv64";
+    "s390x"   2 22  "/lib/ld64.so.1"             "s390x-linux-gnu"       "s390x"   "qemu-s390x";
+};
+
+/// The ABI of that name, if there is one.
+pub fn find(name: &str) -> Option<Abi> {
+    ABIS.iter().chain(FOREIGN).find(|abi| abi.name == name)
+}
+
+/// The ABI of a file with that ELF class and machine, if it is one of this machine's processor.
 pub fn of_elf(class: u8, machine: u16) -> Option<Abi> {
     ABIS.iter().find(|abi| abi.elf_class == class && abi.elf_machine == machine)
 }
 
 impl AbiRow {
+    /// Whether its programs are those of another processor.
+    pub fn is_foreign(&self) -> bool {
+        FOREIGN.iter().any(|abi| abi.name == self.name)
+    }
+
+    /// The folder of its cross compiler's libraries, as the root folder of its programs; none for this machine's own.
+    pub fn sysroot(&self) -> Option<PathBuf> {
+        self.is_foreign().then(|| Path::new("/usr").join(self.triplet))
+    }
+
     /// Every option a compiler needs to compile and to link for this ABI on this machine. Each is one word, so that
     /// they survive any build system when they stand in `CC` or in `CFLAGS`.
     pub fn options(&self) -> Vec<String> {
@@ -127,6 +181,9 @@ impl AbiRow {
 
     /// As [`options`](AbiRow::options), for the system whose root folder is `root`.
     pub fn options_at(&self, root: &Path) -> Vec<String> {
+        if self.is_foreign() {
+            return Vec::new();
+        }
         let mut options = vec![self.option.to_string()];
         options.extend(self.asm_headers(root));
         options

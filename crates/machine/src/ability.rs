@@ -15,8 +15,8 @@ use crate::compiler::{Compiler, Family};
 use crate::elf;
 use crate::kernel;
 use crate::package::Packages;
-use crate::process;
-use crate::unavailable::{answer, Unavailable};
+use crate::tool_output;
+use crate::unavailable::{outcome, Unavailable};
 
 /// The time limit of a compiler for ten lines.
 const COMPILE_LIMIT: Duration = Duration::from_secs(60);
@@ -52,10 +52,10 @@ pub struct Ability {
     /// The language.
     pub language: Language,
     /// Compiled and linked, to a file of that ABI.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub builds: Result<(), Unavailable>,
     /// Started, with the right output.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub runs: Result<(), Unavailable>,
 }
 
@@ -98,7 +98,7 @@ pub struct TechniqueAbility {
     /// The technique.
     pub technique: Technique,
     /// Compiled and linked with it.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub builds: Result<(), Unavailable>,
 }
 
@@ -198,7 +198,7 @@ pub fn probe_techniques(abilities: &[Ability], compilers: &[Compiler]) -> Vec<Te
         let mut command = Command::new(&compiler.cc);
         command.current_dir(folder.path()).args(abi.options());
         command.args(["-O2", technique.option(), "trial.c", "-o", &output]);
-        let builds = match process::run(&mut command, COMPILE_LIMIT) {
+        let builds = match tool_output::run(&mut command, COMPILE_LIMIT) {
             Ok(output) if output.status.success() => Ok(()),
             Ok(output) => Err(technique_unavailable(abi, compiler, technique, &output.stderr, &packages)),
             Err(error) => Err(Unavailable::permanent(format!("{}: {error}", compiler.cc.display()))),
@@ -308,7 +308,7 @@ fn build(
     let mut command = Command::new(driver);
     // Relative names keep the folder out of the compiler's messages.
     command.current_dir(folder).args(abi.options()).arg(source).arg("-o").arg(&file);
-    let output = process::run(&mut command, COMPILE_LIMIT)
+    let output = tool_output::run(&mut command, COMPILE_LIMIT)
         .map_err(|error| Unavailable::permanent(format!("{}: {error}", driver.display())))?;
     if !output.status.success() {
         return Err(Unavailable { reason: first_error(&output.stderr), fix: fix() });
@@ -334,7 +334,7 @@ fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Unavailable> 
     if runtime.is_some() {
         command.arg("--").arg(file);
     }
-    match process::run(&mut command, RUN_LIMIT) {
+    match tool_output::run(&mut command, RUN_LIMIT) {
         Ok(output) => judge(abi, output.status, &output.stdout, &output.stderr, packages),
         Err(error) => Err(match error.raw_os_error() {
             Some(errno) => not_started(abi, errno, packages),

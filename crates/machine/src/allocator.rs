@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::abi::{Abi, ABIS};
 use crate::elf;
 use crate::package::Packages;
-use crate::unavailable::{answer, Unavailable};
+use crate::unavailable::{outcome, Unavailable};
 
 /// One allocator other than the C library's own.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Allocator {
     /// The ABI's name.
     pub abi: String,
     /// The shared object for `LD_PRELOAD`.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub file: Result<PathBuf, Unavailable>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel;
 use crate::sysfs::text;
-use crate::unavailable::{answer, Unavailable};
+use crate::unavailable::{outcome, Unavailable};
 
 /// What control groups can do here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,10 +18,10 @@ pub struct Cgroup {
     /// The controllers in it.
     pub controllers: Vec<String>,
     /// Whether a group can be made below it, found out by making one.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub groups: Result<(), Unavailable>,
     /// Whether such a group counts memory (`memory.peak`).
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub memory: Result<(), Unavailable>,
 }
 

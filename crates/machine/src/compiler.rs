@@ -11,8 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::abi::Abi;
 use crate::package::Packages;
-use crate::process;
+use crate::tool_output;
 use crate::unavailable::Unavailable;
 
 /// The compiler's vendor.
@@ -155,6 +156,58 @@ pub fn find<'a>(compilers: &'a [Compiler], name: &str) -> Result<&'a Compiler, U
     })
 }
 
+/// The compiler of the same version that builds for another processor: Debian's cross compiler.
+///
+/// # Errors
+/// It is not here; clang has no C library of other processors.
+pub fn cross(compiler: &Compiler, abi: Abi, packages: &Packages) -> Result<Compiler, Unavailable> {
+    cross_on(&std::env::var_os("PATH").unwrap_or_default(), compiler, abi, packages)
+}
+
+fn cross_on(
+    path: &OsStr,
+    compiler: &Compiler,
+    abi: Abi,
+    packages: &Packages,
+) -> Result<Compiler, Unavailable> {
+    let (triplet, major) = (abi.triplet, compiler.major());
+    if compiler.family != Family::Gcc {
+        return Err(Unavailable::permanent(format!(
+            "{} programs are built by gcc, and not by clang",
+            abi.name
+        )));
+    }
+    let find = |name: String| {
+        std::env::split_paths(path)
+            .map(|folder| folder.join(&name))
+            .find(|candidate| is_executable(candidate))
+    };
+    let cc = find(format!("{triplet}-gcc-{major}")).ok_or_else(|| Unavailable {
+        reason: format!("no {triplet}-gcc-{major} is on the PATH, which builds for {}", abi.name),
+        fix: packages.provide(&[format!("gcc-{major}-{triplet}"), format!("g++-{major}-{triplet}")]),
+    })?;
+    let asked = ask(Candidate { path: cc, suffix: format!("-{major}") });
+    let found =
+        asked.ok_or_else(|| Unavailable::permanent(format!("{triplet}-gcc-{major} gives no version")))?;
+    let tool = |name: &str| {
+        let names = [format!("{triplet}-gcc-{name}-{major}"), format!("{triplet}-{name}")];
+        names.into_iter().find_map(find).unwrap_or_else(|| format!("{triplet}-{name}").into())
+    };
+    Ok(Compiler {
+        name: compiler.name.clone(),
+        family: found.family,
+        version: found.version.clone(),
+        banner: found.banner.clone(),
+        cxx: find(format!("{triplet}-g++-{major}")),
+        ar: tool("ar"),
+        ranlib: tool("ranlib"),
+        nm: tool("nm"),
+        profdata: None,
+        default: false,
+        cc: found.path,
+    })
+}
+
 /// What to install for a compiler of that name; None if the name is no compiler's.
 pub fn missing(name: &str, packages: &Packages) -> Option<Unavailable> {
     let (family, suffix) = recognise(name)?;
@@ -240,7 +293,8 @@ fn is_executable(path: &Path) -> bool {
 
 /// Identifies a candidate.
 fn ask(candidate: Candidate) -> Option<Found> {
-    let output = process::run(Command::new(&candidate.path).arg("--version"), Duration::from_secs(5)).ok()?;
+    let output =
+        tool_output::run(Command::new(&candidate.path).arg("--version"), Duration::from_secs(5)).ok()?;
     if !output.status.success() {
         return None;
     }
@@ -350,7 +404,7 @@ fn complete(named: Named, path: &OsStr) -> Compiler {
     };
     let major = format!("-{}", numbers(&found.version).first().copied().unwrap_or(0));
     let same_version = |cxx: &PathBuf| {
-        process::run(Command::new(cxx).arg("--version"), Duration::from_secs(5))
+        tool_output::run(Command::new(cxx).arg("--version"), Duration::from_secs(5))
             .ok()
             .and_then(|output| identify(&output.stdout))
             .is_some_and(|(family, version, _)| family == found.family && version == found.version)

@@ -8,7 +8,7 @@ use perf_event::{Builder, ReadFormat};
 use serde::{Deserialize, Serialize};
 
 use crate::setting::Settings;
-use crate::unavailable::{answer, Unavailable};
+use crate::unavailable::{outcome, Unavailable};
 
 /// One event.
 struct EventRow {
@@ -59,7 +59,7 @@ pub struct Counter {
     /// Counted by the processor, rather than by the kernel.
     pub hardware: bool,
     /// Opened, and seen counting.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub counts: Result<(), Unavailable>,
 }
 

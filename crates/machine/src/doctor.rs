@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::abi::{Abi, ABIS};
+use crate::abi::{Abi, ABIS, FOREIGN};
 use crate::ability::{self, Ability, Language, TechniqueAbility};
 use crate::allocator::{self, Allocator, ALLOCATORS};
 use crate::cgroup::{self, Cgroup};
 use crate::compiler;
 use crate::counters::{self, Counter};
+use crate::foreign::{self, ForeignAbi};
 use crate::i386_entry;
 use crate::noise::{self, Noise, NoiseReader};
 use crate::package::Packages;
@@ -45,6 +46,9 @@ pub struct Diagnosis {
     pub valgrind: Valgrind,
     /// Other kernels.
     pub qemu: Qemu,
+    /// ABIs of other processors.
+    #[serde(default)]
+    pub foreign: Vec<ForeignAbi>,
     /// Control groups.
     pub cgroup: Cgroup,
     /// The noise of one second without work of ours.
@@ -85,15 +89,20 @@ pub fn examine() -> Diagnosis {
     let machine = MachineRecord::with(compilers.clone());
     // Noise first: the following steps would disturb it.
     let (noise, busy) = watch(machine.topology.online());
-    let (abilities, valgrind) = match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() {
+    // Waits, and needs little of the CPU.
+    let qemu = std::thread::spawn(|| qemu::probe(&Packages::here()));
+    let (abilities, valgrind, foreign) = match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir()
+    {
         Ok(folder) => {
             let abilities = ability::probe_in(folder.path(), &compilers, &packages);
             let valgrind = valgrind::probe(folder.path(), &abilities, &packages);
-            (abilities, valgrind)
+            let foreign = foreign::probe(folder.path(), compiler::default(&compilers), &packages);
+            (abilities, valgrind, foreign)
         }
         Err(error) => {
             let unavailable = Unavailable::permanent(format!("no folder for trial programs: {error}"));
-            (ability::probe(&compilers), Valgrind { version: Err(unavailable), abis: Vec::new() })
+            let valgrind = Valgrind { version: Err(unavailable), abis: Vec::new() };
+            (ability::probe(&compilers), valgrind, Vec::new())
         }
     };
     let techniques = ability::probe_techniques(&abilities, &compilers);
@@ -106,7 +115,8 @@ pub fn examine() -> Diagnosis {
         techniques,
         allocators: allocator::discover(),
         valgrind,
-        qemu: qemu::probe(&packages),
+        qemu: qemu.join().unwrap_or_else(|_| qemu::probe(&packages)),
+        foreign,
         cgroup: cgroup::look(),
         noise,
         noise_floor: None,
@@ -178,6 +188,7 @@ fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     }
     missing.extend(diagnosis.qemu.version.as_ref().err().map(|unavailable| note("QEMU", unavailable)));
     missing.extend(diagnosis.qemu.kvm.as_ref().err().map(|unavailable| note("KVM", unavailable)));
+    missing.extend(missing_processors(diagnosis, packages));
     if diagnosis.machine.topology.source != Source::Hwloc {
         // The package with a graphical lstopo holds everything that the one without does.
         let package = if packages.installed("hwloc") { "hwloc" } else { "hwloc-nox" };
@@ -272,6 +283,31 @@ fn missing_allocators(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing
             })
         })
         .collect()
+}
+
+/// Other processors: one entry, with one command for all.
+fn missing_processors(diagnosis: &Diagnosis, packages: &Packages) -> Option<Missing> {
+    let missing: Vec<&ForeignAbi> = diagnosis.foreign.iter().filter(|one| one.runs.is_err()).collect();
+    let first = missing.first()?.runs.as_ref().err()?;
+    let names: Vec<&str> = missing.iter().map(|one| one.abi.as_str()).collect();
+    let major = compiler_major(diagnosis);
+    let mut wanted = vec!["qemu-user".to_owned()];
+    for abi in FOREIGN.iter().filter(|abi| names.contains(&abi.name)) {
+        wanted.extend(major.iter().flat_map(|major| {
+            [format!("gcc-{major}-{}", abi.triplet), format!("g++-{major}-{}", abi.triplet)]
+        }));
+    }
+    let fix = first.fix.as_ref().and_then(|_| packages.install(&wanted));
+    Some(Missing {
+        what: format!("programs of {}", names.join(", ")),
+        unavailable: Unavailable { reason: first.reason.clone(), fix },
+    })
+}
+
+/// The version of the default compiler, if it is gcc.
+fn compiler_major(diagnosis: &Diagnosis) -> Option<u32> {
+    let mut all = diagnosis.machine.compilers.values();
+    all.find(|found| found.default && found.family == compiler::Family::Gcc).map(|found| found.major())
 }
 
 /// A governor that follows the load makes the first part of every run slower than the rest.

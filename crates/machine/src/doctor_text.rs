@@ -83,10 +83,9 @@ pub fn lines(diagnosis: &Diagnosis) -> Vec<Line> {
     let mut lines = vec![machine(diagnosis), compilers(diagnosis)];
     lines.extend(ABIS.iter().map(|abi| ability(diagnosis, abi)));
     lines.extend([Technique::Lto, Technique::Pgo].into_iter().filter_map(|t| techniques(diagnosis, t)));
+    lines.extend([allocators(diagnosis), counters(diagnosis), kernels(diagnosis)]);
+    lines.extend(processors(diagnosis));
     lines.extend([
-        allocators(diagnosis),
-        counters(diagnosis),
-        kernels(diagnosis),
         topology(&diagnosis.machine.topology, diagnosis.measured_cpu),
         accounting(diagnosis),
         settings(diagnosis),
@@ -261,22 +260,36 @@ fn counters(diagnosis: &Diagnosis) -> Line {
 }
 
 fn kernels(diagnosis: &Diagnosis) -> Line {
-    let qemu = &diagnosis.qemu;
-    let (engine, reason) = match &qemu.kvm {
-        Ok(()) => ("KVM", None),
-        Err(unavailable) => ("TCG", Some(&unavailable.reason)),
-    };
-    match &qemu.version {
-        Ok(version) => line(
-            "kernels",
-            format!("QEMU {version}, {engine}"),
-            reason.map_or("other kernels can be booted".to_string(), |reason| {
-                format!("other kernels can be booted, and their times mean nothing: {reason}")
-            }),
-            good(reason.is_none()),
-        ),
+    match &diagnosis.qemu.version {
+        Ok(version) => {
+            let kvm = match &diagnosis.qemu.kvm {
+                Ok(()) => "with --kvm programs are timed there, too",
+                Err(unavailable) => &format!("nothing is timed there: {}", unavailable.reason),
+            };
+            let booted = "other kernels can be booted: instructions are counted";
+            let name = if diagnosis.qemu.kvm.is_ok() { "TCG, KVM" } else { "TCG" };
+            line("kernels", format!("QEMU {version}, {name}"), format!("{booted}; {kvm}"), Mark::Good)
+        }
         Err(unavailable) => line("kernels", "this one only", unavailable.reason.clone(), Mark::Lacking),
     }
+}
+
+/// ABIs of other processors: those that build and run, or none.
+fn processors(diagnosis: &Diagnosis) -> Option<Line> {
+    let first = diagnosis.foreign.first()?;
+    let running = diagnosis.foreign.iter().filter(|one| one.runs.is_ok());
+    let names: Vec<&str> = running.map(|one| one.abi.as_str()).collect();
+    Some(match &first.runs {
+        Err(unavailable) if names.is_empty() => {
+            line("processors", "this one only", unavailable.reason.clone(), Mark::Lacking)
+        }
+        _ => line(
+            "processors",
+            names.join(", "),
+            "built and run under QEMU: instructions are counted",
+            Mark::Good,
+        ),
+    })
 }
 
 fn topology(topology: &Topology, measured: Option<u32>) -> Line {

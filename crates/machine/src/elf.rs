@@ -112,6 +112,34 @@ pub fn read_bytes(bytes: &[u8]) -> Result<ElfFacts, BytesError> {
     read_from(bytes)
 }
 
+/// Whether an ELF file has a section of that name. False for a file that is damaged, or of another kind.
+pub fn has_section(path: &Path, name: &str) -> bool {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
+    bytes_have_section(&ReadCache::new(file), name)
+}
+
+/// As [`has_section`], of bytes.
+pub fn bytes_have_section<'data, R: ReadRef<'data>>(data: R, name: &str) -> bool {
+    match FileKind::parse(data) {
+        Ok(FileKind::Elf32) => names_section::<FileHeader32<Endianness>, R>(data, name),
+        Ok(FileKind::Elf64) => names_section::<FileHeader64<Endianness>, R>(data, name),
+        _ => None,
+    }
+    .unwrap_or_default()
+}
+
+fn names_section<'data, H, R>(data: R, name: &str) -> Option<bool>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = H::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    Some(sections.section_by_name(endian, name.as_bytes()).is_some())
+}
+
 fn read_from<'data, R: ReadRef<'data>>(data: R) -> Result<ElfFacts, BytesError> {
     let start = data.read_bytes_at(0, 4).unwrap_or_default();
     if start != b"\x7fELF" {

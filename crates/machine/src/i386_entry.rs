@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::process;
+use crate::tool_output;
 use crate::unavailable::Unavailable;
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -13,7 +13,8 @@ pub fn missing() -> Option<Unavailable> {
     if widthwise_x32run::kernel_has_x32() {
         return None;
     }
-    let output = process::run(Command::new(widthwise_x32run::place().ok()?).arg("--check"), LIMIT).ok()?;
+    let output =
+        tool_output::run(Command::new(widthwise_x32run::place().ok()?).arg("--check"), LIMIT).ok()?;
     unavailable(&output.stdout)
 }
 

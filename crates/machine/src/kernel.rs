@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::process;
 use crate::sysfs::text;
+use crate::tool_output;
 
 /// Whether the running kernel was built with any of the options (`CONFIG_X86_X32_ABI`). None if its configuration
 /// cannot be read here: in a container, or without /boot and /proc/config.gz.
@@ -31,7 +31,8 @@ fn boot_with_at(root: &Path, option: &str) -> String {
 fn running_config() -> Option<String> {
     // CONFIG_IKCONFIG_PROC; Debian's kernels have a file in /boot instead.
     Path::new("/proc/config.gz").exists().then_some(())?;
-    let output = process::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
+    let output =
+        tool_output::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
     output.status.success().then_some(output.stdout)
 }
 

@@ -11,6 +11,7 @@ use object::read::{ReadCache, ReadRef};
 use object::{Endianness, FileKind};
 
 use crate::abi::{self, Abi};
+use crate::elf;
 
 /// The dynamic section of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -90,30 +91,9 @@ pub fn strays(program: &Path, build: &Path, library_path: &str, directory: &Path
     let mut seen = BTreeSet::from([program.clone()]);
     let mut left = vec![(program, first, Vec::<PathBuf>::new())];
     while let Some((object, linking, inherited)) = left.pop() {
-        let folders = |list: &[String]| -> Vec<PathBuf> {
-            list.iter().map(|folder| place(folder, &object, directory)).collect()
-        };
-        // ld.so(8): RPATH, its own and those of the objects that need it, only where there is no RUNPATH.
-        let mut rpath = Vec::new();
-        if linking.runpath.is_empty() {
-            rpath = [folders(&linking.rpath), inherited].concat();
-        }
-        let from_environment: Vec<String> =
-            library_path.split([':', ';']).map(str::to_owned).filter(|_| !library_path.is_empty()).collect();
-        let system = abi.library_folders.iter().map(|folder| Path::new("/").join(folder));
-        let places: Vec<PathBuf> = rpath
-            .iter()
-            .cloned()
-            .chain(folders(&from_environment))
-            .chain(folders(&linking.runpath))
-            .chain(system)
-            .collect();
+        let (places, rpath) = search_path(abi, &linking, &object, inherited, library_path, directory);
         for name in linking.needed.iter().filter(|name| !name.contains('/')) {
-            let taken = places.iter().find_map(|folder| {
-                let path = folder.join(name);
-                // The loader skips a library of another ABI.
-                read(&path).filter(|found| found.abi == Some(abi)).map(|found| (path, found))
-            });
+            let taken = found_in(&places, name, abi);
             match taken {
                 Some((path, found)) if canonical(&path).starts_with(&build) => {
                     let path = canonical(&path);
@@ -133,6 +113,78 @@ pub fn strays(program: &Path, build: &Path, library_path: &str, directory: &Path
         }
     }
     strays
+}
+
+/// Every file that a program's loader opens before the program's first instruction: the loader, and the libraries that the
+/// program and its libraries ask for. `Err`: a library's name that is found nowhere. Libraries that a program loads itself
+/// (dlopen(3)) are not among them.
+pub fn closure(program: &Path, library_path: &str, directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    files.extend(elf::read(program).ok().and_then(|facts| facts.interpreter));
+    let Some(first) = read(program) else { return Ok(files) };
+    let Some(abi) = first.abi else { return Ok(files) };
+    let mut left = vec![(program.to_owned(), first, Vec::<PathBuf>::new())];
+    while let Some((object, linking, inherited)) = left.pop() {
+        let (places, rpath) = search_path(abi, &linking, &object, inherited, library_path, directory);
+        for name in &linking.needed {
+            let taken = match name.contains('/') {
+                true => read(&directory.join(name)).map(|found| (directory.join(name), found)),
+                false => found_in(&places, name, abi),
+            };
+            // The loader is the C library's own, and is asked for by name as well.
+            let is_loader =
+                files.first().and_then(|file| file.file_name()).is_some_and(|own| own == name.as_str());
+            match taken {
+                Some((path, found)) if !files.contains(&path) => {
+                    files.push(path.clone());
+                    left.push((path, found, rpath.clone()));
+                }
+                Some(_) => {}
+                None if is_loader => {}
+                None => return Err(name.clone()),
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The folders in which the loader looks for what an object asks for, in order, and the RPATHs among them, which are
+/// searched for the object's libraries too.
+fn search_path(
+    abi: Abi,
+    linking: &Linking,
+    object: &Path,
+    inherited: Vec<PathBuf>,
+    library_path: &str,
+    directory: &Path,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let folders = |list: &[String]| -> Vec<PathBuf> {
+        list.iter().map(|folder| place(folder, object, directory)).collect()
+    };
+    // ld.so(8): RPATH, its own and those of the objects that need it, only where there is no RUNPATH.
+    let mut rpath = Vec::new();
+    if linking.runpath.is_empty() {
+        rpath = [folders(&linking.rpath), inherited].concat();
+    }
+    let from_environment: Vec<String> =
+        library_path.split([':', ';']).map(str::to_owned).filter(|_| !library_path.is_empty()).collect();
+    let system = abi.library_folders.iter().map(|folder| Path::new("/").join(folder));
+    let places = rpath
+        .iter()
+        .cloned()
+        .chain(folders(&from_environment))
+        .chain(folders(&linking.runpath))
+        .chain(system)
+        .collect();
+    (places, rpath)
+}
+
+/// The library of that name and ABI. The loader skips a library of another ABI.
+fn found_in(places: &[PathBuf], name: &str, abi: Abi) -> Option<(PathBuf, Linking)> {
+    places.iter().find_map(|folder| {
+        let path = folder.join(name);
+        read(&path).filter(|found| found.abi == Some(abi)).map(|found| (path, found))
+    })
 }
 
 /// A folder of a search path. An empty one is the working directory; `$ORIGIN` is where the asking file lies.
@@ -178,6 +230,19 @@ mod tests {
         assert_eq!(place("lib"), Path::new("/here/lib"));
         assert_eq!(place(""), Path::new("/here/"));
         assert_eq!(place("/lib"), Path::new("/lib"));
+    }
+
+    #[test]
+    fn the_closure_of_a_program_has_its_loader_and_the_c_library() {
+        let files = closure(&std::env::current_exe().unwrap(), "", Path::new("/")).unwrap();
+        let has = |start: &str| {
+            files
+                .iter()
+                .any(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start)))
+        };
+        assert!(has("ld-linux") && has("libc.so") && files.iter().all(|file| file.exists()), "{files:?}");
+        let script = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(closure(script.path(), "", Path::new("/")), Ok(Vec::new()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel;
 use crate::sysfs::{bracketed, number, text};
-use crate::unavailable::{answer, Unavailable};
+use crate::unavailable::{outcome, Unavailable};
 
 /// What this machine is and how it is set. What cannot be read is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,10 +42,10 @@ pub struct Settings {
     /// Who may count events: `kernel.perf_event_paranoid`.
     pub perf_event_paranoid: Option<i32>,
     /// Whether pressure stall information is there.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub pressure: Result<(), Unavailable>,
     /// Whether this process may ask the kernel for every process's account at its exit.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub taskstats: Result<(), Unavailable>,
 }
 

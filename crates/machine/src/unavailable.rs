@@ -32,15 +32,15 @@ impl fmt::Display for Unavailable {
 }
 
 /// How a `Result<T, Unavailable>` stands in JSON: `{"yes": …}` or `{"no": {"reason": …, "fix": …}}`.
-/// For `#[serde(with = "crate::unavailable::answer")]`.
-pub mod answer {
+/// For `#[serde(with = "crate::unavailable::outcome")]`.
+pub mod outcome {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Unavailable;
 
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Answer<T> {
+    enum Outcome<T> {
         Yes(T),
         No(Unavailable),
     }
@@ -51,8 +51,8 @@ pub mod answer {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         match result {
-            Ok(value) => Answer::Yes(value).serialize(serializer),
-            Err(unavailable) => Answer::<&T>::No(unavailable.clone()).serialize(serializer),
+            Ok(value) => Outcome::Yes(value).serialize(serializer),
+            Err(unavailable) => Outcome::<&T>::No(unavailable.clone()).serialize(serializer),
         }
     }
 
@@ -60,9 +60,9 @@ pub mod answer {
     pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Result<T, Unavailable>, D::Error> {
-        Ok(match Answer::<T>::deserialize(deserializer)? {
-            Answer::Yes(value) => Ok(value),
-            Answer::No(unavailable) => Err(unavailable),
+        Ok(match Outcome::<T>::deserialize(deserializer)? {
+            Outcome::Yes(value) => Ok(value),
+            Outcome::No(unavailable) => Err(unavailable),
         })
     }
 }

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::{self, Ability, Language};
 use crate::package::Packages;
-use crate::process;
-use crate::unavailable::{answer, Unavailable};
+use crate::tool_output;
+use crate::unavailable::{outcome, Unavailable};
 
 /// What valgrind can do here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Valgrind {
     /// Its version: `3.19.0`.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub version: Result<String, Unavailable>,
     /// Whether it runs programs of each ABI that builds here; by the ABI's name.
     pub abis: Vec<ValgrindAbi>,
@@ -27,7 +27,7 @@ pub struct ValgrindAbi {
     /// The ABI's name.
     pub abi: String,
     /// Whether it ran one.
-    #[serde(with = "answer")]
+    #[serde(with = "outcome")]
     pub runs: Result<(), Unavailable>,
 }
 
@@ -46,7 +46,7 @@ pub fn probe(folder: &Path, abilities: &[Ability], packages: &Packages) -> Valgr
 }
 
 fn version(packages: &Packages) -> Result<String, Unavailable> {
-    match process::run(Command::new("valgrind").arg("--version"), Duration::from_secs(10)) {
+    match tool_output::run(Command::new("valgrind").arg("--version"), Duration::from_secs(10)) {
         Ok(output) if output.status.success() => {
             let text = output.stdout.trim();
             Ok(text.strip_prefix("valgrind-").unwrap_or(text).to_string())
@@ -66,7 +66,7 @@ fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Unavailable
     })?;
     let mut command = Command::new("valgrind");
     command.args(["--tool=none", "-q"]).args(runtime).arg(program);
-    match process::run(&mut command, Duration::from_secs(60)) {
+    match tool_output::run(&mut command, Duration::from_secs(60)) {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(refusal(&output.stderr, abi, packages)),
         Err(error) => Err(Unavailable::permanent(format!("valgrind: {error}"))),

@@ -5,13 +5,17 @@ use std::sync::atomic::AtomicU8;
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
 use widthwise_experiment::Role;
 
-use crate::ending::failure;
-use crate::executor::{ConcurrentExecutor, PipelinedExecutor, RunFiles, SequentialExecutor};
-use crate::outputs::Outputs;
-use crate::plan::{since, Participant, Plan};
+use crate::executor::concurrent::ConcurrentExecutor;
+use crate::executor::pipelined::PipelinedExecutor;
+use crate::executor::sequential::SequentialExecutor;
+use crate::executor::{Executor, RunFiles};
+use crate::output::mismatch::Outputs;
+use crate::plan::{since, Machine, Participant, Plan};
 use crate::rounds::{self, End, Next, RoundObserver, RoundPlan, RoundsError, RunPlace};
-use crate::run::{RunError, RunResult, Runner};
-use crate::schedule::Slot;
+use crate::run::ending::failure;
+use crate::run::result::{RunError, RunResult};
+use crate::run::runner::Runner;
+use widthwise_experiment::schedule::{Schedule, Slot};
 
 /// A variant is excluded after so many failures in timed rounds.
 const MOST_FAILURES: u32 = 3;
@@ -85,6 +89,19 @@ pub fn measure<W: CampaignObserver>(
     runner: &mut Runner,
     observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
+    if plan.concurrent {
+        timed(plan, &mut ConcurrentExecutor::new(plan, runner)?, observer)
+    } else {
+        timed(plan, &mut PipelinedExecutor::new(plan, runner), observer)
+    }
+}
+
+/// Makes the warm-up and the timed rounds by an executor.
+pub(crate) fn timed<W: CampaignObserver>(
+    plan: &Plan,
+    executor: &mut impl Executor<Result = RunResult>,
+    observer: &mut W,
+) -> Result<End, RoundsError<W::Error>> {
     let all = plan.participants.iter().enumerate();
     let rounds = RoundPlan {
         warmup: plan.warmup,
@@ -95,15 +112,11 @@ pub fn measure<W: CampaignObserver>(
     };
     let cpu = one_cpu(plan);
     let outputs = Some(Outputs::new(&plan.folder, &plan.check));
-    let mut adaptor = Adaptor { plan, cpu, outputs, observer };
-    if plan.concurrent {
-        rounds::make(&rounds, &mut ConcurrentExecutor::new(plan, runner)?, &mut adaptor)
-    } else {
-        rounds::make(&rounds, &mut PipelinedExecutor::new(plan, runner), &mut adaptor)
-    }
+    let mut adaptor = Adaptor { plan, schedule: rounds.schedule, cpu, outputs, observer };
+    rounds::make(&rounds, executor, &mut adaptor)
 }
 
-/// Rounds in which nothing is timed: each participant once, in a random order.
+/// Rounds in which nothing is timed: each participant once, in the schedule's order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Untimed {
     /// What the rounds are for.
@@ -136,10 +149,36 @@ pub(crate) fn untimed<W: CampaignObserver>(
     let mut executor = SequentialExecutor::new(|slot: Slot, cancelled: &dyn Fn() -> bool| {
         run(&plan.participants[slot.participant], slot, cancelled)
     });
-    let adaptor = Adaptor { plan, cpu: untimed.cpu, outputs: None, observer };
+    let adaptor = Adaptor { plan, schedule: rounds.schedule, cpu: untimed.cpu, outputs: None, observer };
     let mut counted = Counted { adaptor, first: untimed.first_round, is_enough };
     rounds::make(&rounds, &mut executor, &mut counted)
 }
+
+/// Makes rounds on emulated machines, whose outputs are compared as those of timed rounds are.
+pub(crate) fn emulated<W: CampaignObserver>(
+    plan: &Plan,
+    first_round: u32,
+    most: u32,
+    executor: &mut impl Executor<Result = RunResult>,
+    observer: &mut W,
+    is_enough: impl Fn(u32) -> bool,
+) -> Result<End, RoundsError<W::Error>> {
+    let all = plan.participants.iter().enumerate();
+    let rounds = RoundPlan {
+        first_round,
+        most: Some(most),
+        needed: all.filter(|(_, one)| one.role != Role::Variant).map(|(place, _)| place).collect(),
+        cancel_at: 1,
+        ..round_plan(plan, RoundKind::Emulated)
+    };
+    let outputs = Some(Outputs::new(&plan.folder, &plan.check));
+    let adaptor = Adaptor { plan, schedule: rounds.schedule, cpu: None, outputs, observer };
+    rounds::make(&rounds, executor, &mut Counted { adaptor, first: first_round, is_enough })
+}
+
+/// What a program that fails on another kernel may have needed.
+const WITHOUT: &str =
+    "; an emulated machine has no network and none of this machine's devices, and files only by --input";
 
 /// The only CPU that runs may use, if there is one.
 pub(crate) fn one_cpu(plan: &Plan) -> Option<u32> {
@@ -151,8 +190,7 @@ pub(crate) fn one_cpu(plan: &Plan) -> Option<u32> {
 
 fn round_plan(plan: &Plan, kind: RoundKind) -> RoundPlan {
     RoundPlan {
-        participants: plan.participants.len(),
-        seed: plan.seed,
+        schedule: plan.schedule(kind),
         first_round: plan.first_round,
         warmup: 0,
         kind,
@@ -168,6 +206,7 @@ fn round_plan(plan: &Plan, kind: RoundKind) -> RoundPlan {
 /// Makes runs of a comparison of the results of an executor.
 struct Adaptor<'a, W> {
     plan: &'a Plan,
+    schedule: Schedule,
     cpu: Option<u32>,
     /// The outputs, in rounds that compare them.
     outputs: Option<Outputs<'a>>,
@@ -221,8 +260,12 @@ impl<W: CampaignObserver> RoundObserver<RunResult> for Adaptor<'_, W> {
     ) -> Result<(), W::Error> {
         // A variant that fails in an untimed round keeps its verdicts on what was timed.
         let (Some(_), Some(files)) = (&self.outputs, files) else { return Ok(()) };
-        let reason = failure(&result.ending, &files.stderr);
-        self.observer.excluded(&self.plan.participants[participant], &result.ending, &reason)
+        let participant = &self.plan.participants[participant];
+        let mut reason = failure(&result.ending, &files.stderr);
+        if matches!(participant.machine, Machine::Guest(_)) && matches!(result.ending, Ending::Exit { .. }) {
+            reason += WITHOUT;
+        }
+        self.observer.excluded(participant, &result.ending, &reason)
     }
 
     fn round_ended(&mut self, number: u32, kind: RoundKind, noise: Noise) -> Result<Next, W::Error> {
@@ -231,7 +274,8 @@ impl<W: CampaignObserver> RoundObserver<RunResult> for Adaptor<'_, W> {
                 self.observer.output_differs(mismatch.participant, &mismatch.reason, &mismatch.difference)?;
             }
         }
-        self.observer.round_ended(&Round { number, kind, cpu: self.cpu, noise })
+        let layout = (self.schedule.layouts > 1).then(|| self.schedule.layout(number) + 1);
+        self.observer.round_ended(&Round { number, kind, cpu: self.cpu, noise, layout })
     }
 }
 
@@ -255,6 +299,15 @@ impl<W: CampaignObserver, F: Fn(u32) -> bool> RoundObserver<RunResult> for Count
 
     fn pauses(&mut self) -> Result<(), W::Error> {
         self.adaptor.pauses()
+    }
+
+    fn excluded(
+        &mut self,
+        participant: usize,
+        result: &RunResult,
+        files: Option<&RunFiles>,
+    ) -> Result<(), W::Error> {
+        self.adaptor.excluded(participant, result, files)
     }
 
     fn run_ended(

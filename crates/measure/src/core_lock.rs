@@ -1,8 +1,7 @@
 //! The measured core: chosen once for a campaign, and locked, so that no two campaigns measure on one core.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -19,7 +18,7 @@ pub struct CoreLock {
 /// Takes the best core that is free (`busy` CPUs are used by others), or reports through `say` and waits for
 /// one.
 pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)) -> Option<CoreLock> {
-    let mut told = false;
+    let mut reported = false;
     loop {
         let mut locked = BTreeSet::new();
         // Each refusal rules a core out, so the loop ends.
@@ -34,9 +33,9 @@ pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)
         if locked.is_empty() {
             return None;
         }
-        if !told {
+        if !reported {
             say("every core is being measured on by another campaign: waiting for one to end");
-            told = true;
+            reported = true;
         }
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
@@ -55,15 +54,10 @@ fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
         // Another user's file in a sticky folder (fs.protected_regular): read access suffices for a lock.
         Err(_) => File::open(&path)?,
     };
-    // SAFETY: a descriptor of our own.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(Some(file));
-    }
-    let error = std::io::Error::last_os_error();
-    if error.kind() == std::io::ErrorKind::WouldBlock {
-        Ok(None)
-    } else {
-        Err(error)
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -74,20 +68,4 @@ fn folder() -> PathBuf {
         .map(PathBuf::from)
         .find(|path| path.is_dir())
         .unwrap_or_else(|| "/tmp".into())
-}
-
-/// Keeps this process, and every thread it will start, off the measured core; on a machine with one CPU it
-/// stays.
-pub fn step_aside(cpu: u32) {
-    // SAFETY: plain data, and calls that only read or write it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        let size = std::mem::size_of::<libc::cpu_set_t>();
-        if libc::sched_getaffinity(0, size, &mut set) == 0 && libc::CPU_COUNT(&set) > 1 {
-            libc::CPU_CLR(cpu as usize, &mut set);
-            if libc::CPU_COUNT(&set) > 0 {
-                libc::sched_setaffinity(0, size, &set);
-            }
-        }
-    }
 }

@@ -1,19 +1,15 @@
 //! Executors make the runs of a round: one after the other, ahead of their turn, or at the same time on one CPU.
 
-mod concurrent;
-mod pipelined;
-mod sequential;
+pub(crate) mod concurrent;
+pub(crate) mod pipelined;
+pub(crate) mod sequential;
 
 use std::path::PathBuf;
 
 use widthwise_experiment::outcome::{Ending, Noise};
 
-use crate::run::{RunError, RunResult};
-use crate::schedule::Slot;
-
-pub(crate) use concurrent::ConcurrentExecutor;
-pub(crate) use pipelined::PipelinedExecutor;
-pub(crate) use sequential::SequentialExecutor;
+use crate::run::result::{RunError, RunResult};
+use widthwise_experiment::schedule::Slot;
 
 /// What every kind of run comes to.
 pub trait Outcome {

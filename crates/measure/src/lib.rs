@@ -1,27 +1,21 @@
 //! How a run is made: build, launch, pin, account, compare outputs.
+//!
+//! Each module uses only modules below it in this list, which begins at the top: [`scale`]; [`passes`] and
+//! [`comparison`]; [`rounds`] and [`executor`]; [`plan`]; [`kernel_image`], [`build`]; [`program`]; [`sampler`] and [`run`];
+//! [`proc`](crate::proc).
 
-pub mod builds;
-pub mod cgroup;
+pub mod build;
 pub mod comparison;
 pub mod core_lock;
-pub mod counters;
-pub mod debian;
-pub mod emulation;
-pub mod ending;
 pub mod executor;
-pub mod heap;
-pub mod launcher;
-pub mod memory;
-pub mod output;
-mod outputs;
+pub mod kernel_image;
+mod output;
+pub mod passes;
 pub mod plan;
+pub mod proc;
 pub mod program;
+mod round_noise;
 pub mod rounds;
 pub mod run;
 pub mod sampler;
 pub mod scale;
-pub mod schedule;
-pub mod source;
-pub mod taskstats;
-pub mod toolchain;
-mod window;

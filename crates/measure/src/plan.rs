@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use widthwise_experiment::model::OutputCheck;
+use widthwise_experiment::outcome::RoundKind;
+use widthwise_experiment::schedule::{Order, Schedule};
 use widthwise_experiment::Role;
 
-use crate::run::{LaunchSpec, Limits};
+use crate::kernel_image::KernelImage;
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::limits::Limits;
 
 /// A variant that is measured in every round.
 #[derive(Debug, Clone)]
@@ -17,8 +21,39 @@ pub struct Participant {
     pub slug: String,
     /// What it is for.
     pub role: Role,
-    /// How it is started.
+    /// How it is started: the first of its layouts.
     pub start: LaunchSpec,
+    /// How its further layouts are started.
+    pub further_layouts: Vec<LaunchSpec>,
+    /// Where it runs.
+    pub machine: Machine,
+}
+
+impl Participant {
+    /// How its layout of that number, from 0, is started.
+    pub fn layout(&self, number: u32) -> &LaunchSpec {
+        let further = (number as usize).checked_sub(1).and_then(|place| self.further_layouts.get(place));
+        further.unwrap_or(&self.start)
+    }
+}
+
+/// Where a participant's runs are made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Machine {
+    /// On this machine and its kernel.
+    #[default]
+    Native,
+    /// Under an emulator of its processor, on this machine's kernel.
+    User {
+        /// The ABI of the program.
+        abi: &'static str,
+        /// `qemu-ppc64`.
+        emulator: PathBuf,
+        /// The root folder of its libraries; none for this machine's own.
+        sysroot: Option<PathBuf>,
+    },
+    /// On another kernel, in an emulated machine.
+    Guest(KernelImage),
 }
 
 /// What a comparison is made of, when everything is ready to start.
@@ -28,6 +63,10 @@ pub struct Plan {
     pub participants: Vec<Participant>,
     /// Seed of the orders and paddings.
     pub seed: u64,
+    /// Where the variants run in a round.
+    pub order: Order,
+    /// How many layouts each participant has; 0 if only one.
+    pub layouts: u32,
     /// The number of the first round: not 0 in a campaign that is resumed.
     pub first_round: u32,
     /// How many rounds come before the timed ones.
@@ -44,6 +83,24 @@ pub struct Plan {
     pub folder: PathBuf,
     /// The campaign's first moment, for `Run::began_ns`.
     pub epoch: SystemTime,
+}
+
+impl Plan {
+    /// The order of the runs: unless it is random, the baseline and the control, where there is one, surround the variants.
+    /// In timed rounds a layout is kept for two rounds, so that a drift cancels within it.
+    pub fn schedule(&self, kind: RoundKind) -> Schedule {
+        let place = |role| self.participants.iter().position(|one| one.role == role);
+        let surrounding = place(Role::Baseline).zip(place(Role::Control));
+        Schedule {
+            seed: self.seed,
+            participants: self.participants.len(),
+            reference: surrounding
+                .filter(|_| self.order == Order::Between)
+                .map(|(first, second)| [first, second]),
+            layouts: self.layouts,
+            rounds_a_layout: if kind == RoundKind::Timed { 2 } else { 1 },
+        }
+    }
 }
 
 pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {

@@ -11,7 +11,7 @@ use widthwise_experiment::placeholder;
 use widthwise_machine::{abi, allocator, elf};
 use widthwise_x32run as x32run;
 
-use crate::run::LaunchSpec;
+use crate::run::launch_spec::LaunchSpec;
 
 /// The paths of one variant.
 #[derive(Debug, Clone)]
@@ -115,12 +115,13 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
         reason: format!("the x32 runtime can be written nowhere: {error}"),
         unavailable: true,
     })?;
+    let inputs: Vec<PathBuf> = launch.inputs.iter().map(|input| places.here.join(input)).collect();
     Ok(LaunchSpec {
         runtime,
         environment: environment(experiment, variant, &file, &values)
             .map_err(|reason| Unready { reason, unavailable: true })?,
-        fresh: (launch.directory == Directory::Fresh)
-            .then(|| launch.inputs.iter().map(|input| places.here.join(input)).collect()),
+        fresh: launch.directory == Directory::Fresh,
+        inputs,
         stdin: launch.stdin.as_ref().map_or_else(|| "/dev/null".into(), |path| places.here.join(path)),
         setup: fill(&launch.setup),
         teardown: fill(&launch.teardown),

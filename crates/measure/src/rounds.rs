@@ -6,18 +6,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use thiserror::Error;
 use widthwise_experiment::outcome::{Ending, Noise, RoundKind};
+use widthwise_experiment::schedule::{Schedule, Slot};
 
 use crate::executor::{Executor, Outcome, RunFiles};
-use crate::run::RunError;
-use crate::schedule::{self, Slot};
+use crate::run::result::RunError;
 
 /// What rounds are made of.
 #[derive(Debug, Clone)]
 pub struct RoundPlan {
-    /// How many participants there are.
-    pub participants: usize,
-    /// Seed of the orders and paddings.
-    pub seed: u64,
+    /// How many participants there are, and the order of their runs.
+    pub schedule: Schedule,
     /// The number of the first round: not 0 in a campaign that is resumed.
     pub first_round: u32,
     /// How many warm-up rounds come first.
@@ -45,7 +43,7 @@ pub struct RunPlace {
     pub round: u32,
     /// What the round is for.
     pub kind: RoundKind,
-    /// The place in the round's random order, from 0.
+    /// The place in the round's order, from 0.
     pub position: u32,
     /// The participant.
     pub participant: usize,
@@ -141,7 +139,7 @@ where
     let mut rounds = Rounds { plan, out: plan.out.clone(), failures: BTreeMap::new(), enough: false };
     let last = plan.most.map(|most| plan.first_round.saturating_add(most));
     for number in plan.first_round..last.unwrap_or(u32::MAX) {
-        if rounds.out.len() >= plan.participants {
+        if rounds.out.len() >= plan.schedule.participants {
             return Ok(End::Enough);
         }
         if ends_here(plan, executor, observer)? {
@@ -180,7 +178,9 @@ impl Rounds<'_> {
         let plan = self.plan;
         let is_warmup = number - plan.first_round < plan.warmup;
         let kind = if is_warmup { RoundKind::Warmup } else { plan.kind };
-        let slots: Vec<Slot> = schedule::round(plan.seed, number, plan.participants)
+        let slots: Vec<Slot> = plan
+            .schedule
+            .round(number)
             .into_iter()
             .filter(|slot| !self.out.contains(&slot.participant))
             .collect();
@@ -268,7 +268,7 @@ impl Rounds<'_> {
         let group = group_of(place.participant);
         let is_of_group =
             |one: &usize| *one == place.participant || group.is_some() && group_of(*one) == group;
-        self.out.extend((0..self.plan.participants).filter(is_of_group));
+        self.out.extend((0..self.plan.schedule.participants).filter(is_of_group));
         self.out.sort_unstable();
         self.out.dedup();
         true

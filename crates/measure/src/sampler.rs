@@ -10,54 +10,25 @@
 //!
 //! The sampler does not know campaigns: [`Sampler::start`] precedes a run, [`Sampler::stop`] follows its end.
 
-pub(crate) mod account;
 mod downsample;
 pub(crate) mod marks;
 mod overhead_budget;
-mod pagemap;
 mod seen;
-pub(crate) mod smaps;
+mod shared_once;
 mod thread;
-pub(crate) mod tree;
+mod watch;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::proc::affinity::step_aside;
 use marks::Marks;
 pub use seen::Seen;
 use thread::SamplerThread;
-
-/// The share of the program's time that all readings may take. A program that stopped during each reading
-/// would be slowed by this much.
-pub const SHARE: f64 = 0.005;
-
-/// What to watch, and how.
-#[derive(Debug, Clone, Default)]
-pub struct Watch {
-    /// The launcher's process number ([`crate::run::Runner::launcher`]): the sampler watches its descendants.
-    pub launcher: u32,
-    /// The CPUs that the program may use; empty for all. The sampler avoids them where it can.
-    pub cpus: Vec<u32>,
-    /// What starts x32 programs, where it is used: its own memory is in a class of its own
-    /// ([`widthwise_experiment::memory::Class::Runtime`]).
-    pub runtime: Option<PathBuf>,
-    /// Mappings of files whose paths begin with this are in a class of their own ([`widthwise_experiment::memory::Class::Recorder`]).
-    pub recorder: Option<PathBuf>,
-    /// A named pipe to make for the program's marks; the program finds its path in [`MARKS`].
-    pub marks: Option<PathBuf>,
-    /// `memory.stat` of a control group that holds the program and nothing else of size: the tree's anonymous
-    /// memory.
-    pub group: Option<PathBuf>,
-    /// The share of time that readings may take; normally [`SHARE`].
-    pub share: f64,
-}
-
-/// The environment variable that names the pipe for marks.
-pub const MARKS: &str = "WIDTHWISE_MARKS";
+pub use watch::{Watch, MARKS, SHARE};
 
 /// A running sampler.
 #[derive(Debug)]
@@ -112,22 +83,6 @@ fn wake_fd() -> io::Result<OwnedFd> {
 /// Keeps this thread off the program's CPUs, where others are left.
 fn avoid(cpus: &[u32]) {
     for &cpu in cpus {
-        crate::core_lock::step_aside(cpu);
+        step_aside(cpu);
     }
-}
-
-/// CLOCK_MONOTONIC in nanoseconds: the clock of the launcher.
-pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec. The call cannot fail with this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// The CPU time of this thread in nanoseconds. A thread that does not run does not read either.
-fn used() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec. The call cannot fail with this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Source};
-use widthwise_measure::run::{Accounting, LaunchSpec, Limits, RunResult, Runner};
+use widthwise_measure::run::launch_spec::LaunchSpec;
+use widthwise_measure::run::limits::Limits;
+use widthwise_measure::run::result::RunResult;
+use widthwise_measure::run::runner::{Accounting, Runner};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -29,7 +32,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let metrics: Vec<_> = metric::METRICS.iter().collect();
         let runner = Runner::new(&folder.path().join("scratch"), &metrics, accounting).unwrap();
-        let limits = Limits { timeout: Duration::from_secs(20), output_bytes: 1 << 20 };
+        let limits = Limits { timeout: Duration::from_secs(20), boot: Limits::BOOT, output_bytes: 1 << 20 };
         Bench { folder, runner, limits }
     }
 
@@ -185,7 +188,7 @@ fn threads_on_one_cpu_are_remarked_on() {
     let result = Bench::new().run("threads", &["3", "20"]);
     assert!((60e6..120e6).contains(&value(&result, "cpu")));
     if is_root() {
-        assert!(result.remarks.iter().any(|text| text.contains("4 threads")), "{:?}", result.remarks);
+        assert!(result.remarks.iter().any(|text| text.contains("several threads")), "{:?}", result.remarks);
     }
 }
 
@@ -244,7 +247,7 @@ fn a_fresh_directory_has_only_the_inputs_each_time() {
     std::fs::write(&input, "hello\n").unwrap();
     let mut start = bench.start(Path::new("/bin/sh"), &["-c", "ls; cat input.txt; echo > left-behind"]);
     start.directory = bench.folder.path().join("work");
-    start.fresh = Some(vec![input]);
+    (start.fresh, start.inputs) = (true, vec![input]);
     for _ in 0..2 {
         assert_eq!(bench.make(&start).ending, Ending::Done);
         assert_eq!(std::fs::read_to_string(bench.runner.stdout()).unwrap(), "input.txt\nhello\n");

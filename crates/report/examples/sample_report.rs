@@ -8,7 +8,7 @@ mod campaign;
 use std::error::Error;
 use std::fs;
 
-use widthwise_report::{csv, html, json, markdown, terminal};
+use widthwise_report::{csv, html, markdown, terminal, Report};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,11 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if laid.rounds.len() < 200 {
         laid.judge_in_earnest();
     }
-    let campaign = laid.campaign();
+    let campaign = laid.comparison();
     match path.rsplit('.').next() {
         Some("html") => fs::write(&path, html::render(&campaign))?,
         Some("md") => fs::write(&path, markdown::render(&campaign))?,
-        Some("json") => fs::write(&path, json::render(&campaign)?)?,
+        Some("json") => fs::write(&path, Report::Comparison(Box::new(campaign.clone())).json()?)?,
         Some("csv") => csv::write(&campaign, fs::File::create(&path)?)?,
         _ => return Err(usage.into()),
     }

@@ -4,7 +4,8 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::{Experiment, Metric};
 
 /// The leading metrics, in reading order. `--all-metrics` and the HTML show the others.
-const FIRST: [&str; 4] = ["cpu", "wall", "max_rss", "page_faults"];
+const FIRST: [&str; 6] =
+    ["cpu", "wall", "instructions_user", "instructions_kernel", "max_rss", "page_faults"];
 
 /// The metrics of the experiment in reading order, divided into leading ones and others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,9 +19,12 @@ pub struct Columns {
 impl Columns {
     /// The columns of that experiment.
     pub fn of(experiment: &Experiment) -> Columns {
-        // The memory series has a table of its own.
+        // These have tables of their own.
+        let is_apart = |metric: &Metric| {
+            matches!(metric.family, Family::Series | Family::InstructionClass | Family::CacheModel)
+        };
         let metrics: Vec<Metric> =
-            experiment.metrics.iter().copied().filter(|metric| metric.family != Family::Series).collect();
+            experiment.metrics.iter().copied().filter(|metric| !is_apart(metric)).collect();
         let find = |name: &str| metrics.iter().copied().find(|metric| metric.name == name);
         let mut leading: Vec<Metric> = FIRST.into_iter().filter_map(find).collect();
         let is_first = |metric: &Metric| FIRST.contains(&metric.name);

@@ -5,33 +5,33 @@ use std::io::Write;
 use widthwise_experiment::outcome::{Ending, Round, Run};
 use widthwise_experiment::{metric, Metric};
 
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::order;
 
 /// The header row. `docs/csv.md` describes each column.
-pub const HEAD: [&str; 16] = [
-    "campaign", "variant", "round", "kind", "position", "began_ns", "cpu", "metric", "unit", "value",
-    "upper", "source", "coverage", "ending", "status", "reason",
+pub const HEAD: [&str; 17] = [
+    "campaign", "variant", "round", "kind", "layout", "position", "began_ns", "cpu", "metric", "unit",
+    "value", "upper", "source", "coverage", "ending", "status", "reason",
 ];
 
 /// Writes every reading of every run. A run without a reading has one row without a metric, and so has a
 /// variant without a run: nothing is left out.
-pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
+pub fn write(comparison: &Comparison, out: impl Write) -> Result<(), ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(out);
     table.write_record(HEAD)?;
-    for run in campaign.runs {
-        let round = campaign.rounds.iter().find(|round| round.number == run.round);
-        let readings = readings(campaign, run);
+    for run in comparison.runs {
+        let round = comparison.campaign.rounds.iter().find(|round| round.number == run.round);
+        let readings = readings(comparison, run);
         if readings.is_empty() {
-            table.write_record(row(campaign, &run.variant, Some((run, round)), None))?;
+            table.write_record(row(comparison, &run.variant, Some((run, round)), None))?;
         }
         for metric in readings {
-            table.write_record(row(campaign, &run.variant, Some((run, round)), Some(metric)))?;
+            table.write_record(row(comparison, &run.variant, Some((run, round)), Some(metric)))?;
         }
     }
-    for variant in order::participants(campaign) {
-        if !campaign.runs.iter().any(|run| run.variant == variant) {
-            table.write_record(row(campaign, &variant, None, None))?;
+    for variant in order::participants(comparison) {
+        if !comparison.runs.iter().any(|run| run.variant == variant) {
+            table.write_record(row(comparison, &variant, None, None))?;
         }
     }
     table.flush()?;
@@ -39,28 +39,29 @@ pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
 }
 
 /// The metrics a run has readings of: the experiment's first, in their order, then any other.
-fn readings(campaign: &Campaign, run: &Run) -> Vec<Metric> {
-    let asked = &campaign.experiment.metrics;
+fn readings(comparison: &Comparison, run: &Run) -> Vec<Metric> {
+    let asked = &comparison.campaign.experiment.metrics;
     let others = run.sample.keys().filter_map(|name| metric::find(name)).filter(|m| !asked.contains(m));
     asked.iter().copied().filter(|metric| run.sample.contains_key(metric.name)).chain(others).collect()
 }
 
 fn row(
-    campaign: &Campaign,
+    comparison: &Comparison,
     variant: &str,
     run: Option<(&Run, Option<&Round>)>,
     metric: Option<Metric>,
-) -> [String; 16] {
+) -> [String; 17] {
     let of_run = |say: fn(&Run) -> String| run.map_or(String::new(), |(run, _)| say(run));
     let round = run.and_then(|(_, round)| round);
     let reading = run.zip(metric).and_then(|((run, _), metric)| run.sample.get(metric.name));
-    let (status, reason) = status(campaign, variant);
+    let (status, reason) = status(comparison, variant);
     let failure = run.and_then(|(run, _)| failure(&run.ending)).map(str::to_owned);
     [
-        campaign.folder.clone(),
+        comparison.campaign.folder.clone(),
         variant.to_owned(),
         of_run(|run| run.round.to_string()),
         round.map_or(String::new(), |round| round.kind.name().to_owned()),
+        round.and_then(|round| round.layout).map_or(String::new(), |layout| layout.to_string()),
         of_run(|run| run.position.to_string()),
         of_run(|run| run.began_ns.to_string()),
         round.and_then(|round| round.cpu).map_or(String::new(), |cpu| cpu.to_string()),
@@ -93,7 +94,7 @@ fn failure(ending: &Ending) -> Option<&str> {
 }
 
 /// The name of a variant's status, and its reason.
-pub(crate) fn status(campaign: &Campaign, variant: &str) -> (&'static str, Option<String>) {
-    let status = campaign.status(variant);
+pub(crate) fn status(comparison: &Comparison, variant: &str) -> (&'static str, Option<String>) {
+    let status = comparison.campaign.status(variant);
     (status.name(), status.reason().map(str::to_owned))
 }

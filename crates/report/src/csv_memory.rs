@@ -5,8 +5,8 @@ use std::io::Write;
 
 use widthwise_experiment::memory::{Amounts, Reading, StatmSample};
 
-use crate::campaign::Campaign;
-use crate::campaign::MemoryRun;
+use crate::comparison::Comparison;
+use crate::comparison::MemoryRun;
 
 /// The header row. `docs/csv.md` describes each column.
 pub const HEAD: [&str; 13] = [
@@ -26,15 +26,15 @@ pub const HEAD: [&str; 13] = [
 ];
 
 /// Writes every reading and statm sample of every run whose memory was read.
-pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
+pub fn write(comparison: &Comparison, out: impl Write) -> Result<(), ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(out);
     table.write_record(HEAD)?;
-    for run in campaign.memory {
+    for run in comparison.memory {
         for reading in &run.series.readings {
-            write_reading(campaign, run, reading, &mut table)?;
+            write_reading(comparison, run, reading, &mut table)?;
         }
         for statm_sample in &run.series.statm_samples {
-            table.write_record(of_glance(campaign, run, statm_sample))?;
+            table.write_record(of_statm_sample(comparison, run, statm_sample))?;
         }
     }
     table.flush()?;
@@ -42,12 +42,12 @@ pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
 }
 
 fn write_reading(
-    campaign: &Campaign,
+    comparison: &Comparison,
     run: &MemoryRun,
     reading: &Reading,
     table: &mut ::csv::Writer<impl Write>,
 ) -> Result<(), ::csv::Error> {
-    let kind = if reading.full { "full" } else { "survey" };
+    let kind = if reading.full { "smaps-snapshot" } else { "pagemap-scan" };
     let row = |process: &str, class: &str, name: &str, amounts: &Amounts| {
         let known = |bytes: u64, is_known: bool| if is_known { bytes.to_string() } else { String::new() };
         // Of the whole tree, a pagemap scan has the anonymous memory as well.
@@ -57,7 +57,7 @@ fn write_reading(
             known(amounts.anonymous, reading.full || class == "all"),
             known(amounts.virtual_bytes, true),
         ];
-        record(campaign, run, reading.at_ns, kind, [process, class, name], figures)
+        record(comparison, run, reading.at_ns, kind, [process, class, name], figures)
     };
     table.write_record(row("", "all", "", &reading.tree.amounts))?;
     for (part, amounts) in &reading.parts {
@@ -71,7 +71,7 @@ fn write_reading(
     Ok(())
 }
 
-fn of_glance(campaign: &Campaign, run: &MemoryRun, statm_sample: &StatmSample) -> [String; 13] {
+fn of_statm_sample(comparison: &Comparison, run: &MemoryRun, statm_sample: &StatmSample) -> [String; 13] {
     let process = run.series.processes.get(statm_sample.process);
     let (pid, name) = process.map_or((String::new(), ""), |process| (process.pid.to_string(), &process.name));
     let figures = [
@@ -81,11 +81,11 @@ fn of_glance(campaign: &Campaign, run: &MemoryRun, statm_sample: &StatmSample) -
         statm_sample.anonymous.to_string(),
         statm_sample.virtual_bytes.to_string(),
     ];
-    record(campaign, run, statm_sample.at_ns, "glance", [&pid, "all", name], figures)
+    record(comparison, run, statm_sample.at_ns, "statm-sample", [&pid, "all", name], figures)
 }
 
 fn record(
-    campaign: &Campaign,
+    comparison: &Comparison,
     run: &MemoryRun,
     at_ns: u64,
     kind: &str,
@@ -95,7 +95,7 @@ fn record(
     let phase =
         run.series.marks.iter().rfind(|mark| mark.at_ns <= at_ns).map_or("", |mark| mark.text.as_str());
     [
-        campaign.folder.clone(),
+        comparison.campaign.folder.clone(),
         run.variant.clone(),
         run.round.to_string(),
         at_ns.to_string(),

@@ -6,33 +6,33 @@
 //! still have no effect. A page that needs a script allows that one by its hash.
 
 mod axis;
+mod by_metric;
 mod charts;
 mod document;
+pub mod explanation;
 pub mod flame;
 mod fold;
 mod forest;
 mod heap;
+mod histogram;
+mod inner_loops;
 mod memory;
 mod page;
 mod plot;
 mod raw;
 mod record;
 mod samples;
-mod shape;
 mod summary;
 mod timeline;
 mod wording;
 
-pub(crate) use document::{document, policy, POLICY};
-
-/// Sorts tables and unpacks large folds; a page without either omits it.
-pub const SCRIPT: &str = include_str!("html/page.js");
-
+pub(crate) use document::{document, POLICY};
+pub use page::SCRIPT;
 pub(crate) use wording::prose;
 
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 
 /// The whole file.
-pub fn render(campaign: &Campaign) -> String {
-    page::page(campaign).into_string()
+pub fn render(comparison: &Comparison) -> String {
+    page::page(comparison).into_string()
 }

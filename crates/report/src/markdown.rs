@@ -2,21 +2,22 @@
 
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{wording, Word};
+use widthwise_verdict::Word;
 
-use crate::campaign::Campaign;
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 use crate::format::{self, counted};
-use crate::{memory, order, report_text, runtime, sanitize};
+use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines to show: a comment in a pull request should not contain a whole file.
 const DIFF_LINES: usize = 40;
 
 /// Memory over time: how it was read, and what it is for at the peak, with each variant's savings.
-fn memory_notes(campaign: &Campaign) -> Vec<String> {
-    let Some(how) = memory::how(campaign) else { return Vec::new() };
-    let compared = memory::compared(campaign);
-    let mut notes = vec![escaped(&how), table(campaign, &memory::metrics(campaign)).trim_end().to_owned()];
+fn memory_notes(comparison: &Comparison) -> Vec<String> {
+    let Some(how) = memory::how(comparison) else { return Vec::new() };
+    let compared = memory::compared(comparison);
+    let mut notes =
+        vec![escaped(&how), table(comparison, &memory::metrics(comparison)).trim_end().to_owned()];
     if compared.is_empty() {
         return notes;
     }
@@ -27,7 +28,7 @@ fn memory_notes(campaign: &Campaign) -> Vec<String> {
         names.join(" | "),
         "---|".repeat(names.len())
     );
-    for own in memory::lines(campaign, &compared) {
+    for own in memory::lines(comparison, &compared) {
         let cells = own.amounts.iter().zip(&own.reductions).map(|(bytes, reduction)| {
             let Some(bytes) = *bytes else { return "not read".to_owned() };
             let amount = Quantity { value: bytes, unit: Unit::Bytes };
@@ -43,101 +44,114 @@ fn memory_notes(campaign: &Campaign) -> Vec<String> {
 }
 
 /// The campaign as Markdown, with a final line end.
-pub fn render(campaign: &Campaign) -> String {
+pub fn render(comparison: &Comparison) -> String {
     let mut page = String::new();
     let mut line = |text: &str| {
         page.push_str(text);
         page.push('\n');
     };
-    line(&format!("## {}", escaped(&report_text::title(campaign))));
+    line(&format!("## {}", escaped(&report_text::title(comparison))));
     line("");
-    line(&format!("{} · {}", code(&report_text::command(campaign)), escaped(&report_text::extent(campaign))));
+    line(&format!(
+        "{} · {}",
+        code(&report_text::command(comparison)),
+        escaped(&report_text::extent(comparison))
+    ));
     line("");
-    for sentence in report_text::answer(campaign) {
+    for sentence in report_text::answer(comparison) {
         line(&escaped(&sentence));
     }
     line("");
-    let columns = Columns::of(campaign.experiment);
-    line(&table(campaign, &columns.leading));
-    if let Some(floors) = report_text::floors(campaign, &columns.leading) {
+    let columns = Columns::of(comparison.campaign.experiment);
+    let by_metric = by_metric::applies(comparison);
+    if !by_metric {
+        line(&table(comparison, &columns.leading));
+    }
+    let tables = by_metric::markdown(comparison, escaped);
+    if !tables.is_empty() {
+        line(tables.trim_end());
+        line("");
+    }
+    if let (Some(floors), false) = (report_text::floors(comparison, &columns.leading), by_metric) {
         line(&format!("Detection floor: {}.", escaped(&floors)));
         line("");
     }
-    let gaps = report_text::gaps(campaign, &columns.all());
+    let gaps = report_text::gaps(comparison, &columns.all());
     for gap in &gaps {
-        line(&format!("- {}", escaped(&gap.line(campaign))));
+        line(&format!("- {}", escaped(&gap.line(comparison))));
     }
-    for (variant, reason) in report_text::unable(campaign) {
+    for (variant, reason) in report_text::not_measured(comparison) {
         line(&format!("- **{}** was not measured: {}", escaped(&variant), escaped(&reason)));
     }
     line("");
-    for sentence in report_text::agreement(campaign)
+    for sentence in report_text::agreement(comparison)
         .into_iter()
-        .chain(report_text::noise(campaign))
-        .chain(runtime::brief(campaign))
-        .chain(report_text::processes(campaign))
+        .chain(report_text::layouts(comparison))
+        .chain(report_text::noise(comparison))
+        .chain(x32_runtime::brief(comparison))
+        .chain(report_text::processes(comparison))
     {
         line(&escaped(&sentence));
     }
-    for part in memory_notes(campaign) {
+    for part in memory_notes(comparison) {
         line("");
         line(&part);
     }
-    for warning in report_text::warnings(campaign) {
+    for warning in report_text::warnings(comparison) {
         line("");
         line(&format!("> **Warning:** {}", escaped(&warning)));
     }
-    for (variant, diff) in &campaign.differences {
+    for (variant, diff) in &comparison.differences {
         line("");
-        let summary = format!("{} against {}", variant, campaign.experiment.baseline);
+        let summary = format!("{} against {}", variant, comparison.campaign.experiment.baseline);
         line(&format!("**{}**", escaped(&sanitize::line(&summary))));
         line("");
         line(&fenced(&sanitize::block(diff)));
     }
-    if order::is_many(campaign) {
+    if order::is_many(comparison) {
         line("");
         line("<details><summary>Every variant in a sentence</summary>");
         line("");
-        for sentence in report_text::one_by_one(campaign).iter().chain(&runtime::lines(campaign)) {
+        for sentence in report_text::one_by_one(comparison).iter().chain(&x32_runtime::lines(comparison)) {
             line(&format!("- {}", escaped(sentence)));
         }
         line("");
         line("</details>");
     }
-    if !columns.others.is_empty() {
+    if !columns.others.is_empty() && !by_metric {
         line("");
         line("<details><summary>Other metrics</summary>");
         line("");
-        line(&table(campaign, &columns.others));
+        line(&table(comparison, &columns.others));
         line("</details>");
     }
     line("");
-    for sentence in report_text::control(campaign).into_iter().chain([report_text::stopping(campaign)]) {
+    for sentence in report_text::control(comparison).into_iter().chain([report_text::stopping(comparison)]) {
         line(&escaped(&sentence));
     }
     line(&format!(
         "Widthwise {}, {}, {}.",
-        escaped(campaign.widthwise),
-        escaped(&sanitize::line(&campaign.created)),
-        code(&sanitize::line(&campaign.folder))
+        escaped(comparison.campaign.widthwise),
+        escaped(&sanitize::line(&comparison.campaign.created)),
+        code(&sanitize::line(&comparison.campaign.folder))
     ));
     page
 }
 
-fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
-    let experiment = campaign.experiment;
+fn table(comparison: &Comparison, metrics: &[Metric]) -> String {
+    let experiment = comparison.campaign.experiment;
     let mut rows = Vec::new();
-    let heads = metrics.iter().map(|metric| campaign.title(metric));
+    let heads = metrics.iter().map(|metric| comparison.title(metric));
     rows.push(std::iter::once("variant".to_owned()).chain(heads).collect::<Vec<_>>().join(" | "));
     rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
-    for name in order::participants(campaign) {
+    for name in order::participants(comparison) {
         let label = escaped(&sanitize::line(&name));
         let is_baseline = name == experiment.baseline;
         let mut cells = vec![if is_baseline { format!("**{label}** (baseline)") } else { label }];
-        cells.extend(metrics.iter().map(|metric| cell(campaign, &name, is_baseline, metric)));
+        cells.extend(metrics.iter().map(|metric| cell(comparison, &name, is_baseline, metric)));
         rows.push(cells.join(" | "));
-        if let Some(own) = runtime::row(campaign, &name, metrics) {
-            let label = escaped(&sanitize::line(&runtime::label(&name)));
+        if let Some(own) = x32_runtime::row(comparison, &name, metrics) {
+            let label = escaped(&sanitize::line(&x32_runtime::label(&name)));
             let cells = own.iter().map(|text| escaped(text));
             rows.push(std::iter::once(label).chain(cells).collect::<Vec<_>>().join(" | "));
         }
@@ -145,13 +159,13 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
     rows.iter().map(|row| format!("| {row} |\n")).collect()
 }
 
-fn cell(campaign: &Campaign, name: &str, is_baseline: bool, metric: Metric) -> String {
-    let shown = if campaign.unable(name).is_some() {
+fn cell(comparison: &Comparison, name: &str, is_baseline: bool, metric: Metric) -> String {
+    let shown = if comparison.campaign.not_measured(name).is_some() {
         None
     } else if is_baseline {
-        campaign.typical(name, metric).map(format::typical)
+        comparison.typical(name, metric).map(format::typical)
     } else {
-        campaign.verdict(name, metric).map(wording::interval)
+        comparison.figure(name, metric)
     };
     escaped(&sanitize::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
 }

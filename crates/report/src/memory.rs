@@ -14,7 +14,7 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::wording::share;
 use widthwise_verdict::{Word, FEWEST_PAIRS};
 
-use crate::campaign::{Campaign, MemoryRun};
+use crate::comparison::{Comparison, MemoryRun};
 use crate::format::{counted, duration, listed};
 use crate::sanitize;
 
@@ -34,30 +34,32 @@ pub struct LastReading<'a> {
 }
 
 /// Runs of complete rounds, with at least one reading.
-fn readable<'a>(campaign: &Campaign<'a>, variant: &str) -> Vec<&'a MemoryRun> {
-    let complete: BTreeSet<u32> = campaign
+fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun> {
+    let complete: BTreeSet<u32> = comparison
+        .campaign
         .rounds
         .iter()
         .filter(|round| round.kind == RoundKind::Memory)
         .map(|round| round.number)
         .collect();
-    let all: &'a [MemoryRun] = campaign.memory;
+    let all: &'a [MemoryRun] = comparison.memory;
     let own = all.iter().filter(|run| run.variant == variant && complete.contains(&run.round));
     own.filter(|run| !run.series.readings.is_empty()).collect()
 }
 
 /// The upper bound of the tree's peak in a run: its sample's or, without one (archives of version 2), the
 /// highest reading. Infinite where there is no bound.
-fn highest(campaign: &Campaign, run: &MemoryRun) -> f64 {
-    let of_run = campaign.runs.iter().find(|other| other.round == run.round && other.variant == run.variant);
+fn highest(comparison: &Comparison, run: &MemoryRun) -> f64 {
+    let of_run =
+        comparison.runs.iter().find(|other| other.round == run.round && other.variant == run.variant);
     let sampled = of_run.and_then(|of_run| of_run.sample.get("tree_peak")).map(|reading| reading.highest());
     let read = || metric::find("tree_peak").and_then(|peak| run.series.figure(peak)).unwrap_or(0.0);
     sampled.unwrap_or_else(read)
 }
 
 /// The share of the tree's peak that a reading has; at most 1.
-fn share_of_peak(campaign: &Campaign, run: &MemoryRun, reading: &Reading) -> f64 {
-    let highest = highest(campaign, run);
+fn share_of_peak(comparison: &Comparison, run: &MemoryRun, reading: &Reading) -> f64 {
+    let highest = highest(comparison, run);
     if highest > 0.0 {
         (reading.tree.amounts.resident as f64 / highest).min(1.0)
     } else {
@@ -66,32 +68,49 @@ fn share_of_peak(campaign: &Campaign, run: &MemoryRun, reading: &Reading) -> f64
 }
 
 /// Whether the largest reading of a run shows what memory was for near its peak.
-fn is_near_peak(campaign: &Campaign, run: &MemoryRun) -> bool {
-    run.series.peak().is_some_and(|reading| share_of_peak(campaign, run, reading) >= NEAR_PEAK)
+fn is_near_peak(comparison: &Comparison, run: &MemoryRun) -> bool {
+    run.series.peak().is_some_and(|reading| share_of_peak(comparison, run, reading) >= NEAR_PEAK)
 }
 
 /// For each variant the run with the median peak, the lower of two; only runs that were read near the peak,
 /// if there are any. The A/A control is left out.
-pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
+pub fn portraits<'a>(comparison: &Comparison<'a>) -> Vec<LastReading<'a>> {
     let of_variant = |name: &'a str| {
-        let mut runs = readable(campaign, name);
-        if runs.iter().any(|run| is_near_peak(campaign, run)) {
-            runs.retain(|run| is_near_peak(campaign, run));
+        let mut runs = readable(comparison, name);
+        if runs.iter().any(|run| is_near_peak(comparison, run)) {
+            runs.retain(|run| is_near_peak(comparison, run));
         }
-        let height = |run: &&MemoryRun| highest(campaign, run);
+        let height = |run: &&MemoryRun| highest(comparison, run);
         runs.sort_by(|a, b| height(a).total_cmp(&height(b)).then(a.round.cmp(&b.round)));
         let run: &'a MemoryRun = runs.get(runs.len().checked_sub(1)? / 2)?;
         let peak = run.series.peak()?;
-        let full = run.series.full_peak().filter(|full| share_of_peak(campaign, run, full) >= NEAR_PEAK);
-        Some(LastReading { variant: name, run, peak, share: share_of_peak(campaign, run, peak), full })
+        let full = run.series.full_peak().filter(|full| share_of_peak(comparison, run, full) >= NEAR_PEAK);
+        Some(LastReading { variant: name, run, peak, share: share_of_peak(comparison, run, peak), full })
     };
-    campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
+    comparison.campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
+}
+
+/// The largest readings of a variant's runs that were read near their peaks; the A/A control's are the baseline's, too.
+pub fn near_peaks<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<(&'a MemoryRun, &'a Reading)> {
+    let experiment = &comparison.campaign.experiment;
+    let control = (experiment.baseline == variant).then(|| experiment.control());
+    let runs = [Some(variant.to_owned()), control].into_iter().flatten();
+    runs.flat_map(|name| readable(comparison, &name))
+        .filter(|run| is_near_peak(comparison, run))
+        .filter_map(|run| Some((run, run.series.peak()?)))
+        .collect()
 }
 
 /// The requested metrics of the series, without the control group's if no group could be made.
-pub fn metrics(campaign: &Campaign) -> Vec<Metric> {
-    let has_group = campaign.runs.iter().any(|run| run.sample.contains_key("tree_charged"));
-    let own = campaign.experiment.metrics.iter().copied().filter(|metric| metric.family == Family::Series);
+pub fn metrics(comparison: &Comparison) -> Vec<Metric> {
+    let has_group = comparison.runs.iter().any(|run| run.sample.contains_key("tree_charged"));
+    let own = comparison
+        .campaign
+        .experiment
+        .metrics
+        .iter()
+        .copied()
+        .filter(|metric| metric.family == Family::Series);
     own.filter(|metric| has_group || metric.name != "tree_charged").collect()
 }
 
@@ -113,7 +132,7 @@ pub struct Line {
 type AmountOf<'a> = &'a dyn Fn(&MemoryRun, &Reading) -> Option<f64>;
 
 /// What memory is for at each portrait's peak, and other figures. The baseline's portrait comes first.
-pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
+pub fn lines(comparison: &Comparison, portraits: &[LastReading]) -> Vec<Line> {
     let line = |title: &str, is_sum, verdict: Option<&str>, of: AmountOf| {
         let amounts: Vec<Option<f64>> = portraits
             .iter()
@@ -124,7 +143,7 @@ pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
         let reductions = portraits.iter().zip(&amounts).enumerate().map(|(place, (portrait, amount))| {
             let (baseline, variant) = (amounts.first().copied().flatten()?, (*amount)?);
             let first = portraits.first().filter(|_| place > 0)?;
-            let order = told(campaign, first.variant, portrait.variant, verdict, of)?;
+            let order = reported(comparison, first.variant, portrait.variant, verdict, of)?;
             // The runs in the table may be exceptions to the verdict.
             let agrees = variant.partial_cmp(&baseline) == Some(order);
             agrees.then(|| reduction(baseline, variant)).flatten()
@@ -177,15 +196,21 @@ fn is_of_full(title: &str) -> bool {
 
 /// Whether `b` is known to have less or more than `a`. The verdict on these two decides, if there is one.
 /// Otherwise no run of the one may have as much as any run of the other, in as many runs as a verdict takes.
-fn told(campaign: &Campaign, a: &str, b: &str, verdict: Option<&str>, of: AmountOf) -> Option<Ordering> {
+fn reported(
+    comparison: &Comparison,
+    a: &str,
+    b: &str,
+    verdict: Option<&str>,
+    of: AmountOf,
+) -> Option<Ordering> {
     if let Some(metric) = verdict.and_then(metric::find) {
-        if let Some(order) = judged(campaign, a, b, metric) {
+        if let Some(order) = judged(comparison, a, b, metric) {
             return order;
         }
     }
     let range = |name: &str| {
-        let runs = readable(campaign, name);
-        let near = runs.iter().filter(|run| is_near_peak(campaign, run));
+        let runs = readable(comparison, name);
+        let near = runs.iter().filter(|run| is_near_peak(comparison, run));
         let amounts: Vec<f64> = near.filter_map(|run| of(run, run.series.peak()?)).collect();
         let least = amounts.iter().copied().fold(f64::INFINITY, f64::min);
         let most = amounts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -202,17 +227,17 @@ fn told(campaign: &Campaign, a: &str, b: &str, verdict: Option<&str>, of: Amount
 }
 
 /// The verdict on `b` compared with `a`; none where these two were not compared.
-pub(crate) fn judged(campaign: &Campaign, a: &str, b: &str, metric: Metric) -> Option<Option<Ordering>> {
+pub(crate) fn judged(comparison: &Comparison, a: &str, b: &str, metric: Metric) -> Option<Option<Ordering>> {
     let order = |name: &str| {
-        campaign.verdict(name, metric).map(|verdict| match verdict.word {
+        comparison.verdict(name, metric).map(|verdict| match verdict.word {
             Word::Lower => Some(Ordering::Less),
             Word::Higher => Some(Ordering::Greater),
             Word::NoDifference | Word::Inconclusive | Word::Withheld | Word::NoData => None,
         })
     };
-    if a == campaign.experiment.baseline {
+    if a == comparison.campaign.experiment.baseline {
         order(b)
-    } else if b == campaign.experiment.baseline {
+    } else if b == comparison.campaign.experiment.baseline {
         order(a).map(|order| order.map(Ordering::reverse))
     } else {
         None
@@ -231,10 +256,10 @@ pub fn moment(portraits: &[LastReading]) -> String {
 
 /// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run
 /// without a reading near its peak is left out.
-pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
-    let mut all = portraits(campaign);
+pub fn compared<'a>(comparison: &Comparison<'a>) -> Vec<LastReading<'a>> {
+    let mut all = portraits(comparison);
     all.retain(|portrait| portrait.share >= NEAR_PEAK);
-    match all.iter().position(|portrait| portrait.variant == campaign.experiment.baseline) {
+    match all.iter().position(|portrait| portrait.variant == comparison.campaign.experiment.baseline) {
         Some(place) => {
             let baseline = all.remove(place);
             all.insert(0, baseline);
@@ -252,19 +277,20 @@ pub fn percent(reduction: f64) -> String {
 }
 
 /// How memory was read, in a sentence or two; none if it was not.
-pub fn how(campaign: &Campaign) -> Option<String> {
-    let rounds = campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
+pub fn how(comparison: &Comparison) -> Option<String> {
+    let rounds = comparison.campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
     if rounds == 0 {
         return None;
     }
-    let complete: BTreeSet<u32> = campaign
+    let complete: BTreeSet<u32> = comparison
+        .campaign
         .rounds
         .iter()
         .filter(|round| round.kind == RoundKind::Memory)
         .map(|round| round.number)
         .collect();
     let runs: Vec<&Series> =
-        campaign.memory.iter().filter(|run| complete.contains(&run.round)).map(|run| &run.series).collect();
+        comparison.memory.iter().filter(|run| complete.contains(&run.round)).map(|run| &run.series).collect();
     let per = |count: fn(&Series) -> u64| {
         let (time, all) = runs.iter().fold((0u64, 0u64), |(time, all), series| {
             (time.saturating_add(series.wall_ns), all.saturating_add(count(series)))

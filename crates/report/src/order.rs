@@ -3,8 +3,8 @@
 use widthwise_experiment::Metric;
 use widthwise_verdict::Word;
 
-use crate::campaign::Campaign;
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 
 /// With more variants than this beside the baseline, one sentence on each is too long.
 const FEW: usize = 3;
@@ -14,8 +14,8 @@ const JOINTS: [char; 6] = ['/', '_', '-', ':', ' ', '='];
 const SHORTEST_PREFIX: usize = 5;
 
 /// The number of variants to show before all others are folded: the baseline and these few.
-pub fn shown(campaign: &Campaign) -> usize {
-    if is_many(campaign) {
+pub fn shown(comparison: &Comparison) -> usize {
+    if is_many(comparison) {
         FEW + 1
     } else {
         usize::MAX
@@ -23,24 +23,29 @@ pub fn shown(campaign: &Campaign) -> usize {
 }
 
 /// Whether there are so many variants that a summary replaces the sentences on each.
-pub fn is_many(campaign: &Campaign) -> bool {
-    campaign.experiment.variants.len() > FEW + 1
+pub fn is_many(comparison: &Comparison) -> bool {
+    comparison.campaign.experiment.variants.len() > FEW + 1
 }
 
 /// All participants: the baseline, the variants by the first metric (the lowest first, then those without a
 /// verdict, then those that could not be measured), and the A/A control.
-pub fn participants(campaign: &Campaign) -> Vec<String> {
-    let experiment = campaign.experiment;
+pub fn participants(comparison: &Comparison) -> Vec<String> {
+    let experiment = comparison.campaign.experiment;
     let first = Columns::of(experiment).leading.first().copied();
     let mut others: Vec<(u8, f64, &str)> = experiment
         .variants
         .iter()
         .map(|variant| variant.name.as_str())
         .filter(|name| *name != experiment.baseline)
-        .map(|name| match (campaign.unable(name), first.and_then(|metric| key(campaign, name, metric))) {
-            (Some(_), _) => (2, 0.0, name),
-            (None, None) => (1, 0.0, name),
-            (None, Some(key)) => (0, key, name),
+        .map(|name| {
+            match (
+                comparison.campaign.not_measured(name),
+                first.and_then(|metric| key(comparison, name, metric)),
+            ) {
+                (Some(_), _) => (2, 0.0, name),
+                (None, None) => (1, 0.0, name),
+                (None, Some(key)) => (0, key, name),
+            }
         })
         .collect();
     // Stable: equal variants have the order of the experiment.
@@ -53,23 +58,23 @@ pub fn participants(campaign: &Campaign) -> Vec<String> {
 
 /// The sort key of a variant in that metric: its ratio to the baseline or, if some have none, its amount;
 /// none without a comparable verdict.
-pub fn key(campaign: &Campaign, variant: &str, metric: Metric) -> Option<f64> {
+pub fn key(comparison: &Comparison, variant: &str, metric: Metric) -> Option<f64> {
     let judged = |word: Word| !matches!(word, Word::Withheld | Word::NoData);
-    let of_metric = campaign.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
+    let of_metric = comparison.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
     let has_ratios = of_metric.filter(|v| judged(v.word)).all(|v| v.ratio.is_some());
-    let verdict = campaign.verdict(variant, metric).filter(|verdict| judged(verdict.word))?;
+    let verdict = comparison.verdict(variant, metric).filter(|verdict| judged(verdict.word))?;
     match has_ratios {
         true => verdict.ratio,
-        false => campaign.typical(variant, metric).map(|typical| typical.value),
+        false => comparison.typical(variant, metric).map(|typical| typical.value),
     }
 }
 
 /// The common prefix of many variants' names, up to a joint; empty if there are few variants, or no common
 /// prefix.
-pub fn prefix<'a>(campaign: &Campaign<'a>) -> &'a str {
+pub fn prefix<'a>(comparison: &Comparison<'a>) -> &'a str {
     let names: Vec<&'a str> =
-        campaign.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
-    if !is_many(campaign) {
+        comparison.campaign.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
+    if !is_many(comparison) {
         return "";
     }
     common(&names)
@@ -94,8 +99,8 @@ fn common<'a>(names: &[&'a str]) -> &'a str {
 }
 
 /// A variant's name without the common prefix.
-pub fn short<'n>(campaign: &Campaign, name: &'n str) -> &'n str {
-    name.strip_prefix(prefix(campaign)).unwrap_or(name)
+pub fn short<'n>(comparison: &Comparison, name: &'n str) -> &'n str {
+    name.strip_prefix(prefix(comparison)).unwrap_or(name)
 }
 
 #[cfg(test)]

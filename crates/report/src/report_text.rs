@@ -9,12 +9,13 @@ use widthwise_experiment::VariantStatus;
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
+use widthwise_verdict::overview::overview;
 use widthwise_verdict::wording::{self, share};
 use widthwise_verdict::{Judgement, Verdict, Word};
 
-use crate::campaign::{Campaign, ProcessNote};
+use crate::comparison::{Comparison, ProcessNote};
 use crate::format::{counted, duration, listed, rounds};
-use crate::{order, sanitize};
+use crate::{by_metric, order, sanitize};
 
 /// A round is marked as noisy from this share on. The marks are a guide only; no verdict depends on them.
 const NOISY_SHARE: f64 = 0.01;
@@ -24,24 +25,28 @@ const NOISY_PRESSURE: f64 = 0.10;
 const SHORTEST_NOISE: Duration = Duration::from_millis(10);
 
 /// The program and its version.
-pub fn title(campaign: &Campaign) -> String {
-    let title = format!("{} {}", campaign.experiment.program.name, campaign.version);
+pub fn title(comparison: &Comparison) -> String {
+    let title = format!("{} {}", comparison.campaign.experiment.program.name, comparison.campaign.version);
     sanitize::line(title.trim())
 }
 
 /// The command of a run, before placeholders are filled in.
-pub fn command(campaign: &Campaign) -> String {
-    sanitize::line(&campaign.experiment.program.run)
+pub fn command(comparison: &Comparison) -> String {
+    sanitize::line(&comparison.campaign.experiment.program.run)
 }
 
 /// The extent of the campaign: `42 rounds, 3 min 10 s`.
-pub fn extent(campaign: &Campaign) -> String {
-    format!("{}, {}", counted(campaign.timed_rounds(), "round"), duration(campaign.elapsed))
+pub fn extent(comparison: &Comparison) -> String {
+    format!(
+        "{}, {}",
+        counted(comparison.campaign.judged_rounds(), "round"),
+        duration(comparison.campaign.elapsed)
+    )
 }
 
 /// The numbers of rounds, and why the campaign stopped.
-pub fn stopping(campaign: &Campaign) -> String {
-    let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
+pub fn stopping(comparison: &Comparison) -> String {
+    let of_kind = |kind| comparison.campaign.rounds.iter().filter(|round| round.kind == kind).count();
     let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
     for (kind, noun) in [
         (RoundKind::Warmup, "warm-up round"),
@@ -54,9 +59,9 @@ pub fn stopping(campaign: &Campaign) -> String {
             count => parts.push(counted(count, noun)),
         }
     }
-    let why = sanitize::line(&campaign.stopped);
+    let why = sanitize::line(&comparison.campaign.stopped);
     let why = if why.is_empty() { why } else { format!("; stopped because: {why}") };
-    format!("{} in {}{why}.", listed(&parts), duration(campaign.elapsed))
+    format!("{} in {}{why}.", listed(&parts), duration(comparison.campaign.elapsed))
 }
 
 /// The number of metrics that a summary of many variants covers.
@@ -66,29 +71,37 @@ const NAMED: usize = 6;
 
 /// The result: a sentence on each variant or, for many variants, at most three on all of them; [`one_by_one`]
 /// has the rest.
-pub fn answer(campaign: &Campaign) -> Vec<String> {
-    if !order::is_many(campaign) || campaign.timed_rounds() == 0 {
-        return one_by_one(campaign);
+pub fn answer(comparison: &Comparison) -> Vec<String> {
+    if by_metric::applies(comparison) && comparison.campaign.judged_rounds() > 0 {
+        let names = comparison.campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
+        return by_metric::sentences(comparison).into_iter().chain(unmeasured(comparison, names)).collect();
     }
-    let experiment = campaign.experiment;
+    if !order::is_many(comparison) || comparison.campaign.judged_rounds() == 0 {
+        return one_by_one(comparison);
+    }
+    let experiment = comparison.campaign.experiment;
     let control = experiment.control();
     let deciding = experiment.deciding();
-    let overview = |metric: &Metric| {
+    let on_all = |metric: &Metric| {
         let of_metric = |v: &&Verdict| v.metric.name == metric.name && v.variant != control;
-        wording::overview(&campaign.judgement.verdicts.iter().filter(of_metric).collect::<Vec<_>>())
+        overview(&comparison.judgement.verdicts.iter().filter(of_metric).collect::<Vec<_>>())
     };
-    let mut sentences: Vec<String> = deciding.iter().filter_map(overview).take(SUMMED_UP).collect();
-    let absent =
-        experiment.variants.iter().filter(|variant| campaign.unable(&variant.name).is_some()).count();
+    let mut sentences: Vec<String> = deciding.iter().filter_map(on_all).take(SUMMED_UP).collect();
+    let absent = experiment
+        .variants
+        .iter()
+        .filter(|variant| comparison.campaign.not_measured(&variant.name).is_some())
+        .count();
     let judged = |name: &str| {
-        campaign
+        comparison
             .judgement
             .verdicts
             .iter()
             .any(|v| v.variant == name && !matches!(v.word, Word::Withheld | Word::NoData))
     };
-    let is_open =
-        |name: &&str| *name != experiment.baseline && campaign.unable(name).is_none() && !judged(name);
+    let is_open = |name: &&str| {
+        *name != experiment.baseline && comparison.campaign.not_measured(name).is_none() && !judged(name)
+    };
     let withheld = experiment.variants.iter().map(|variant| variant.name.as_str()).filter(is_open).count();
     let missing: Vec<String> = [(absent, "could not be measured"), (withheld, "got no verdict")]
         .into_iter()
@@ -110,56 +123,63 @@ fn named(names: &[String]) -> String {
 }
 
 /// The results of each variant, one sentence each.
-pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
-    if campaign.timed_rounds() == 0 {
+pub fn one_by_one(comparison: &Comparison) -> Vec<String> {
+    if comparison.campaign.judged_rounds() == 0 {
         return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
     }
     // Known results come first, then the unknown.
     let judged = |name: &str| {
-        let mut own = campaign.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
+        let mut own = comparison.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
         own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::NoData))
     };
-    let (known, unknown): (Vec<&str>, Vec<&str>) = campaign
+    let (known, unknown): (Vec<&str>, Vec<&str>) = comparison
+        .campaign
         .experiment
         .variants
         .iter()
         .map(|variant| variant.name.as_str())
         .partition(|name| judged(name));
     // The table gives the reason why a variant took no part, and the output check reports a differing output.
-    let told = |name: &&str| {
-        matches!(campaign.status(name), VariantStatus::Ready | VariantStatus::OutputMismatchAllowed(_))
+    let is_judged = |name: &&str| {
+        matches!(
+            comparison.campaign.status(name),
+            VariantStatus::Ready | VariantStatus::OutputMismatchAllowed(_)
+        )
     };
-    let (judged, others): (Vec<&str>, Vec<&str>) = unknown.into_iter().partition(told);
-    let mut sentences = [known, judged].map(|names| about(campaign, &names)).concat();
-    let absent: Vec<&str> = others.iter().copied().filter(|name| campaign.unable(name).is_some()).collect();
-    if !absent.is_empty() {
-        let absent: Vec<String> = absent.into_iter().map(str::to_owned).collect();
-        sentences.push(format!("{} could not be measured: the table says why.", named(&absent)));
-    }
+    let (judged, others): (Vec<&str>, Vec<&str>) = unknown.into_iter().partition(is_judged);
+    let mut sentences = [known, judged].map(|names| about(comparison, &names)).concat();
+    sentences.extend(unmeasured(comparison, others.iter().copied()));
     if sentences.is_empty() && others.is_empty() {
         return vec!["There is nothing to compare.".to_owned()];
     }
     sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
 }
 
+/// A sentence on those of the variants that were not measured.
+fn unmeasured<'a>(comparison: &Comparison, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let absent = names.filter(|name| comparison.campaign.not_measured(name).is_some());
+    let absent: Vec<String> = absent.map(sanitize::line).collect();
+    (!absent.is_empty()).then(|| format!("{} could not be measured: the table says why.", named(&absent)))
+}
+
 /// The verdicts on those variants as sentences. The detection floor and the promise, which end a summary,
 /// have their own places in a report: without the control and the number of comparisons the summary omits
 /// them.
-fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
+fn about(comparison: &Comparison, names: &[&str]) -> Vec<String> {
     let verdicts =
-        campaign.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
+        comparison.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
     let part = Judgement {
         verdicts: verdicts.cloned().collect(),
         typical: Vec::new(),
         comparisons: 0,
         runtime: Default::default(),
     };
-    wording::summary(&part, campaign.experiment)
+    wording::summary(&part, comparison.campaign.experiment)
 }
 
 /// Whether the variants gave the same output as the baseline.
-pub fn agreement(campaign: &Campaign) -> Vec<String> {
-    let experiment = campaign.experiment;
+pub fn agreement(comparison: &Comparison) -> Vec<String> {
+    let experiment = comparison.campaign.experiment;
     if experiment.check.off {
         return vec!["Outputs were not compared: the output check is off.".to_owned()];
     }
@@ -168,7 +188,7 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
     // The sentence, and the variants it applies to: many may differ in the same way.
     let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
     for variant in &experiment.variants {
-        let (reason, is_allowed) = match campaign.status(&variant.name) {
+        let (reason, is_allowed) = match comparison.campaign.status(&variant.name) {
             VariantStatus::Ready => continue,
             VariantStatus::OutputMismatch(reason) => (because(reason), false),
             VariantStatus::OutputMismatchAllowed(reason) => (because(reason), true),
@@ -186,17 +206,17 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
     let mut lines: Vec<String> = others
         .iter()
         .map(|(reason, is_allowed, names)| {
-            let said = format!("{}{reason}.", differing(&named(names), &baseline));
+            let printed = format!("{}{reason}.", differing(&named(names), &baseline));
             match (is_allowed, names.len()) {
-                (false, 1) => format!("{said} Its verdicts are withheld."),
-                (false, _) => format!("{said} Their verdicts are withheld."),
-                (true, 1) => format!("{said} It is compared all the same (--allow-different-output)."),
-                (true, _) => format!("{said} They are compared all the same (--allow-different-output)."),
+                (false, 1) => format!("{printed} Its verdicts are withheld."),
+                (false, _) => format!("{printed} Their verdicts are withheld."),
+                (true, 1) => format!("{printed} It is compared all the same (--allow-different-output)."),
+                (true, _) => format!("{printed} They are compared all the same (--allow-different-output)."),
             }
         })
         .collect();
     let control = experiment.control();
-    let answered: BTreeSet<&str> = campaign
+    let answered: BTreeSet<&str> = comparison
         .runs
         .iter()
         .filter(|run| run.output_digest.is_some() && run.variant != control)
@@ -250,9 +270,15 @@ pub fn noisy_means() -> String {
     )
 }
 
-/// The machine's noise during the campaign, in one sentence; none if it was not measured.
-pub fn noise(campaign: &Campaign) -> Option<String> {
-    let timed: Vec<&Round> = campaign.rounds.iter().filter(|r| r.kind == RoundKind::Timed).collect();
+/// How many layouts the programs had, and how far these differ; none if each had one.
+pub fn layouts(comparison: &Comparison) -> Option<String> {
+    wording::layouts(comparison.judgement, comparison.campaign.experiment)
+}
+
+/// The machine's noise during the comparison, in one sentence; none if it was not measured.
+pub fn noise(comparison: &Comparison) -> Option<String> {
+    let timed: Vec<&Round> =
+        comparison.campaign.rounds.iter().filter(|r| r.kind == RoundKind::Timed).collect();
     if timed.is_empty() {
         return None;
     }
@@ -260,7 +286,7 @@ pub fn noise(campaign: &Campaign) -> Option<String> {
         timed.iter().map(|round| part(&round.noise)).sum::<f64>() / timed.len() as f64
     };
     let mut parts = vec![format!("steal {}", share(mean(|noise| noise.steal)))];
-    parts.extend(others(campaign, &timed));
+    parts.extend(others(comparison, &timed));
     let pressed: Vec<f64> = timed.iter().filter_map(|round| round.noise.pressure).collect();
     if !pressed.is_empty() {
         let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
@@ -276,7 +302,7 @@ pub fn noise(campaign: &Campaign) -> Option<String> {
 }
 
 /// The other tasks on the measured CPUs, one part for each CPU.
-fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
+fn others(comparison: &Comparison, timed: &[&Round]) -> Vec<String> {
     let mut by_cpu: BTreeMap<Option<u32>, Vec<&Round>> = BTreeMap::new();
     for round in timed {
         by_cpu.entry(round.cpu).or_default().push(round);
@@ -289,8 +315,8 @@ fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
                 round.noise.others >= NOISY_SHARE && round.noise.others_ns.is_none_or(|used| used >= tick)
             };
             let carriers: Vec<u32> = own.iter().filter(carries).map(|round| round.number).collect();
-            let used = used_by_others(campaign, &own);
-            if carriers.is_empty() || used.is_some_and(|used| used < uncertainty(campaign, &own)) {
+            let used = used_by_others(comparison, &own);
+            if carriers.is_empty() || used.is_some_and(|used| used < uncertainty(comparison, &own)) {
                 return None;
             }
             let place = cpu.map_or("the measured CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
@@ -306,28 +332,28 @@ fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
 /// The CPU time that may be wrongly attributed to others: the kernel counts whole ticks, and is wrong by a
 /// part of one wherever a run begins or ends within one. These errors are independent, so they grow with the
 /// square root of the runs.
-fn uncertainty(campaign: &Campaign, own: &[&Round]) -> Duration {
+fn uncertainty(comparison: &Comparison, own: &[&Round]) -> Duration {
     let numbers: BTreeSet<u32> = own.iter().map(|round| round.number).collect();
-    let runs = campaign.runs.iter().filter(|run| numbers.contains(&run.round)).count();
+    let runs = comparison.runs.iter().filter(|run| numbers.contains(&run.round)).count();
     SHORTEST_NOISE.mul_f64((runs.max(1) as f64).sqrt())
 }
 
 /// The CPU time of others in those rounds. If a campaign did not store it, it is their share of each round's
 /// length. Absent if that is unknown too: concurrent runs have no wall time.
-fn used_by_others(campaign: &Campaign, own: &[&Round]) -> Option<Duration> {
+fn used_by_others(comparison: &Comparison, own: &[&Round]) -> Option<Duration> {
     let kept: Option<Vec<i64>> = own.iter().map(|round| round.noise.others_ns).collect();
     if let Some(kept) = kept {
         return Some(Duration::from_nanos(u64::try_from(kept.iter().sum::<i64>()).unwrap_or(0)));
     }
     let lengths: Option<Vec<f64>> =
-        own.iter().map(|round| Some(round.noise.others * round_seconds(campaign, round.number)?)).collect();
+        own.iter().map(|round| Some(round.noise.others * round_seconds(comparison, round.number)?)).collect();
     Duration::try_from_secs_f64(lengths?.iter().sum()).ok()
 }
 
 /// From the start of a round's first run to the end of its last, where every run has its wall time.
-fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
+fn round_seconds(comparison: &Comparison, number: u32) -> Option<f64> {
     let mut span: Option<(f64, f64)> = None;
-    for run in campaign.runs.iter().filter(|run| run.round == number) {
+    for run in comparison.runs.iter().filter(|run| run.round == number) {
         let began = run.began_ns as f64;
         let ended = began + run.sample.get("wall")?.value;
         let (first, last) = span.unwrap_or((began, ended));
@@ -337,17 +363,17 @@ fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
 }
 
 /// The detection floors of those metrics: `0.7 % CPU time, 0.1 % max RSS`; none if none is known.
-pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
+pub fn floors(comparison: &Comparison, metrics: &[Metric]) -> Option<String> {
     let known: Vec<String> = metrics
         .iter()
-        .filter_map(|metric| Some(format!("{} {}", campaign.floor_text(metric)?, metric.title)))
+        .filter_map(|metric| Some(format!("{} {}", comparison.floor_text(metric)?, metric.title)))
         .collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
 
 /// How false alarms are controlled; none where nothing was compared.
-pub fn control(campaign: &Campaign) -> Option<String> {
-    let promise = wording::promise(campaign.judgement, campaign.experiment)?;
+pub fn control(comparison: &Comparison) -> Option<String> {
+    let promise = wording::promise(comparison.judgement, comparison.campaign.experiment)?;
     Some(format!("{promise} A difference inside the detection floor never counts as one."))
 }
 
@@ -366,12 +392,13 @@ pub struct Gap {
 
 impl Gap {
     /// The gap in one line: `x32: no data on cycles: this machine has no counters`.
-    pub fn line(&self, campaign: &Campaign) -> String {
-        let what = if self.metrics.len() == campaign.experiment.metrics.len() && self.metrics.len() > 1 {
-            "every metric".to_owned()
-        } else {
-            listed(&self.metrics.iter().map(|metric| metric.title).collect::<Vec<_>>())
-        };
+    pub fn line(&self, comparison: &Comparison) -> String {
+        let what =
+            if self.metrics.len() == comparison.campaign.experiment.metrics.len() && self.metrics.len() > 1 {
+                "every metric".to_owned()
+            } else {
+                named(&self.metrics.iter().map(|metric| metric.title.to_owned()).collect::<Vec<_>>())
+            };
         let variants = named(&self.variants);
         match self.word {
             Word::NoData => format!("{variants}: no data on {what}: {}", self.reason),
@@ -380,12 +407,12 @@ impl Gap {
     }
 }
 
-/// The gaps in those metrics, except those that a whole variant's status explains: [`unable`] and
+/// The gaps in those metrics, except those that a whole variant's status explains: [`not_measured`] and
 /// [`agreement`] cover these.
-pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
+pub fn gaps(comparison: &Comparison, metrics: &[Metric]) -> Vec<Gap> {
     let mut of_variants: Vec<Gap> = Vec::new();
-    for verdict in campaign.judgement.verdicts.iter().filter(|verdict| metrics.contains(&verdict.metric)) {
-        let status = campaign.status(&verdict.variant);
+    for verdict in comparison.judgement.verdicts.iter().filter(|verdict| metrics.contains(&verdict.metric)) {
+        let status = comparison.campaign.status(&verdict.variant);
         let is_mismatch = matches!(status, VariantStatus::OutputMismatch(_));
         let explained = status.not_measured().is_some() || is_mismatch && verdict.word == Word::Withheld;
         if explained || !matches!(verdict.word, Word::Withheld | Word::NoData) {
@@ -416,22 +443,23 @@ pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
 }
 
 /// Variants that could not take part: name and reason.
-pub fn unable(campaign: &Campaign) -> Vec<(String, String)> {
-    campaign
+pub fn not_measured(comparison: &Comparison) -> Vec<(String, String)> {
+    comparison
+        .campaign
         .experiment
         .variants
         .iter()
         .filter_map(|variant| {
-            let reason = campaign.unable(&variant.name)?;
+            let reason = comparison.campaign.not_measured(&variant.name)?;
             Some((sanitize::line(&variant.name), sanitize::line(reason)))
         })
         .collect()
 }
 
 /// The same, each reason once: `x32 and i386 were not measured: no library`.
-pub fn unable_together(campaign: &Campaign) -> Vec<String> {
+pub fn unable_together(comparison: &Comparison) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
-    for (name, reason) in unable(campaign) {
+    for (name, reason) in not_measured(comparison) {
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, names)) => names.push(name),
             None => by_reason.push((reason, vec![name])),
@@ -446,20 +474,25 @@ pub fn unable_together(campaign: &Campaign) -> Vec<String> {
 
 /// Everything that a reader must know before trusting the numbers: the caller's warnings, and the runs that
 /// did not end well.
-pub fn warnings(campaign: &Campaign) -> Vec<String> {
-    let noticed = campaign.warnings.iter().map(|warning| sanitize::line(warning));
-    noticed.chain(bad_endings(campaign)).collect()
+pub fn warnings(comparison: &Comparison) -> Vec<String> {
+    let noticed = comparison.campaign.warnings.iter().map(|warning| sanitize::line(warning));
+    noticed.chain(bad_endings(comparison)).collect()
 }
 
-fn bad_endings(campaign: &Campaign) -> Vec<String> {
+fn bad_endings(comparison: &Comparison) -> Vec<String> {
     let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
-    let emulated: BTreeSet<u32> =
-        campaign.rounds.iter().filter(|r| r.kind == RoundKind::Emulated).map(|r| r.number).collect();
-    for run in campaign.runs {
+    let emulated: BTreeSet<u32> = comparison
+        .campaign
+        .rounds
+        .iter()
+        .filter(|r| r.kind == RoundKind::Emulated)
+        .map(|r| r.number)
+        .collect();
+    for run in comparison.runs {
         // A variant's row has the reason why it takes no part, and why its counts were not emulated.
-        let said = matches!(run.ending, Ending::SpawnFailed { .. })
-            && (campaign.unable(&run.variant).is_some() || emulated.contains(&run.round));
-        if run.ending != Ending::Done && !said {
+        let printed = matches!(run.ending, Ending::SpawnFailed { .. })
+            && (comparison.campaign.not_measured(&run.variant).is_some() || emulated.contains(&run.round));
+        if run.ending != Ending::Done && !printed {
             by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
         }
     }
@@ -474,9 +507,9 @@ fn bad_endings(campaign: &Campaign) -> Vec<String> {
 }
 
 /// The process trees of more than one process, one sentence for each variant.
-pub fn processes(campaign: &Campaign) -> Vec<String> {
+pub fn processes(comparison: &Comparison) -> Vec<String> {
     let mut by_variant: BTreeMap<&str, Vec<&ProcessNote>> = BTreeMap::new();
-    for note in &campaign.processes {
+    for note in &comparison.processes {
         by_variant.entry(&note.variant).or_default().push(note);
     }
     by_variant

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use widthwise_experiment::outcome::{Ending, RoundKind, Run};
 use widthwise_experiment::Metric;
 
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::order;
 
 /// One reading and its place in the campaign.
@@ -41,13 +41,13 @@ impl Series {
 }
 
 /// One series for each participant, in the order of the tables.
-pub fn of(campaign: &Campaign, metric: Metric) -> Vec<Series> {
+pub fn of(comparison: &Comparison, metric: Metric) -> Vec<Series> {
     let places: HashMap<u32, usize> =
-        campaign.rounds.iter().enumerate().map(|(place, round)| (round.number, place)).collect();
+        comparison.campaign.rounds.iter().enumerate().map(|(place, round)| (round.number, place)).collect();
     let mut ordered: Vec<&Run> =
-        campaign.runs.iter().filter(|run| matches!(run.ending, Ending::Done)).collect();
+        comparison.runs.iter().filter(|run| matches!(run.ending, Ending::Done)).collect();
     ordered.sort_by_key(|run| (run.round, run.position));
-    let mut series: Vec<Series> = order::participants(campaign)
+    let mut series: Vec<Series> = order::participants(comparison)
         .into_iter()
         .map(|variant| Series { variant, points: Vec::new() })
         .collect();
@@ -57,29 +57,8 @@ pub fn of(campaign: &Campaign, metric: Metric) -> Vec<Series> {
         let Some(reading) = run.sample.get(metric.name).filter(|reading| reading.value.is_finite()) else {
             continue;
         };
-        let kind = campaign.rounds[round].kind;
+        let kind = comparison.campaign.rounds[round].kind;
         own.points.push(Point { round, kind, position: run.position, value: reading.value });
     }
     series
-}
-
-/// The value below which that share of an ascending list lies, interpolated (Hyndman & Fan 1996, type 7).
-pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
-    let last = ascending.len().checked_sub(1)?;
-    let place = share.clamp(0.0, 1.0) * last as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(last);
-    Some(ascending[below] + (ascending[above] - ascending[below]) * (place - below as f64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_interpolate_and_an_empty_list_has_none() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
-        assert_eq!(quantile(&[7.0], 0.25), Some(7.0));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
 }

@@ -8,13 +8,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_experiment::Role;
-use widthwise_verdict::{wording, Word};
+use widthwise_verdict::Word;
 
-use crate::campaign::Campaign;
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 use crate::format::{self, counted};
 use crate::text::{wrapped, Palette};
-use crate::{memory, order, report_text, runtime, sanitize};
+use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
@@ -47,49 +47,51 @@ impl Default for Options {
 }
 
 /// The campaign for a terminal, with a final line end.
-pub fn render(campaign: &Campaign, options: &Options) -> String {
+pub fn render(comparison: &Comparison, options: &Options) -> String {
     let mut page =
         Page { text: String::new(), width: options.width.max(NARROWEST), palette: options.palette };
-    page.header(campaign);
-    let shown = page.tables(campaign, options.all_metrics);
+    page.header(comparison);
+    let shown = page.tables(comparison, options.all_metrics);
     let Palette { faint, warning, .. } = options.palette;
-    let gaps = report_text::gaps(campaign, &shown);
-    let told = if order::is_many(campaign) { GAPS_OF_MANY } else { usize::MAX };
-    for gap in gaps.iter().take(told) {
-        page.paragraph(&gap.line(campaign), faint);
+    let gaps = report_text::gaps(comparison, &shown);
+    let reported = if order::is_many(comparison) { GAPS_OF_MANY } else { usize::MAX };
+    for gap in gaps.iter().take(reported) {
+        page.paragraph(&gap.line(comparison), faint);
     }
-    if gaps.len() > told {
-        let more = counted(gaps.len() - told, "more reason");
+    if gaps.len() > reported {
+        let more = counted(gaps.len() - reported, "more reason");
         page.paragraph(&format!("{more} why a verdict is missing: in the HTML report and in --json"), faint);
     }
-    if order::is_many(campaign) {
-        for line in report_text::unable_together(campaign) {
+    if order::is_many(comparison) {
+        for line in report_text::unable_together(comparison) {
             page.paragraph(&line, warning);
         }
     }
     page.gap();
-    let answer = report_text::answer(campaign);
-    if order::is_many(campaign) {
+    let answer = report_text::answer(comparison);
+    if order::is_many(comparison) {
         // Each sentence is about another metric.
         answer.iter().for_each(|sentence| page.paragraph(sentence, Style::new()));
     } else {
         page.paragraph(&answer.join(" "), Style::new());
     }
-    let agreement = report_text::agreement(campaign).join(" ");
-    let noise = report_text::noise(campaign).unwrap_or_default();
-    page.paragraph(format!("{agreement} {noise}").trim(), Style::new());
-    page.differences(campaign);
-    for line in runtime::brief(campaign) {
+    let agreement = report_text::agreement(comparison).join(" ");
+    let layouts = report_text::layouts(comparison);
+    let noise = report_text::noise(comparison);
+    let notes: Vec<String> = layouts.into_iter().chain(noise).collect();
+    page.paragraph(format!("{agreement} {}", notes.join(" ")).trim(), Style::new());
+    page.differences(comparison);
+    for line in x32_runtime::brief(comparison) {
         page.paragraph(&line, Style::new());
     }
-    for line in report_text::processes(campaign) {
+    for line in report_text::processes(comparison) {
         page.paragraph(&line, Style::new());
     }
-    page.memory(campaign);
-    for line in report_text::warnings(campaign) {
+    page.memory(comparison);
+    for line in report_text::warnings(comparison) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
-    page.paragraph(&report_text::control(campaign).unwrap_or_default(), faint);
+    page.paragraph(&report_text::control(comparison).unwrap_or_default(), faint);
     if options.why.is_some() || options.report.is_some() {
         page.gap();
     }
@@ -122,10 +124,10 @@ struct Row {
 }
 
 impl Page {
-    fn header(&mut self, campaign: &Campaign) {
-        let title = report_text::title(campaign);
-        let command = report_text::command(campaign);
-        let extent = report_text::extent(campaign);
+    fn header(&mut self, comparison: &Comparison) {
+        let title = report_text::title(comparison);
+        let command = report_text::command(comparison);
+        let extent = report_text::extent(comparison);
         let shown_command = if command.is_empty() { command } else { format!(" · {command}") };
         let left = title.width() + shown_command.width();
         let title = paint(self.palette.strong, &title);
@@ -141,16 +143,23 @@ impl Page {
     }
 
     /// Writes the tables, and returns the metrics in them.
-    fn tables(&mut self, campaign: &Campaign, all_metrics: bool) -> Vec<Metric> {
-        let columns = Columns::of(campaign.experiment);
+    fn tables(&mut self, comparison: &Comparison, all_metrics: bool) -> Vec<Metric> {
+        if by_metric::applies(comparison) {
+            let shown = self.by_metric(comparison);
+            for (variant, reason) in report_text::not_measured(comparison) {
+                self.paragraph(&format!("{variant} was not measured: {reason}"), self.palette.warning);
+            }
+            return shown;
+        }
+        let columns = Columns::of(comparison.campaign.experiment);
         let wanted = if all_metrics { columns.all() } else { columns.leading.clone() };
         let mut left_off = if all_metrics { Vec::new() } else { columns.others };
         let mut rest = &wanted[..];
         // At least once: without a metric, the variants and their reasons are still shown.
         loop {
-            let fitting = self.fitting(campaign, rest);
+            let fitting = self.fitting(comparison, rest);
             let (now, later) = rest.split_at(fitting);
-            self.table(campaign, now);
+            self.table(comparison, now);
             rest = later;
             if rest.is_empty() {
                 break;
@@ -166,14 +175,67 @@ impl Page {
             let line = format!("also measured: {} (--all-metrics)", titles.join(", "));
             self.paragraph(&line, self.palette.faint);
         }
-        wanted.into_iter().filter(|metric| !left_off.contains(metric)).collect()
+        let mut shown: Vec<Metric> = wanted.into_iter().filter(|metric| !left_off.contains(metric)).collect();
+        shown.extend(self.by_metric(comparison));
+        shown
+    }
+
+    /// Tables with a row for each metric, and the metrics in them.
+    fn by_metric(&mut self, comparison: &Comparison) -> Vec<Metric> {
+        let faint = self.palette.faint;
+        let mut shown = Vec::new();
+        for table in by_metric::tables(comparison, self.side_by_side(comparison)) {
+            self.gap();
+            let baseline = sanitize::line(&comparison.campaign.experiment.baseline);
+            let names = table.variants.iter().map(|name| sanitize::line(name));
+            let heads: Vec<Cell> = std::iter::once(baseline)
+                .chain(names)
+                .chain(["floor".to_owned()])
+                .map(|text| Cell { text, style: faint })
+                .collect();
+            let cells = |row: &by_metric::Row| -> Vec<Cell> {
+                let own = row.cells.iter().map(|cell| Cell {
+                    text: cell.text.clone(),
+                    style: cell.word.map_or(self.palette.warning, |word| self.style(word)),
+                });
+                let baseline = Cell { text: row.baseline.clone(), style: self.palette.strong };
+                let floor = Cell { text: row.floor.clone(), style: faint };
+                std::iter::once(baseline).chain(own).chain([floor]).collect()
+            };
+            let rows: Vec<(String, Vec<Cell>)> =
+                table.rows.iter().map(|row| (row.title.clone(), cells(row))).collect();
+            let label = rows.iter().map(|row| row.0.width()).chain([table.head.width()]).max().unwrap_or(0);
+            let width = |column: usize| {
+                let cells = rows.iter().map(|row| row.1[column].text.width());
+                cells.chain([heads[column].text.width()]).max().unwrap_or(0)
+            };
+            let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+            self.row(&padded(&paint(faint, table.head), table.head.width(), label), heads, &widths);
+            for (title, cells) in rows {
+                self.row(&padded(&title, title.width(), label), cells, &widths);
+            }
+            if let Some(line) = table.zeros() {
+                self.paragraph(&line, faint);
+            }
+            shown.extend(table.rows.iter().map(|row| row.metric));
+        }
+        shown
+    }
+
+    /// How many variants fit side by side, by their names.
+    fn side_by_side(&self, comparison: &Comparison) -> usize {
+        /// The widest titles of rows, and a column of floors.
+        const LABEL: usize = 24;
+        let names = comparison.campaign.experiment.variants.iter();
+        let longest = names.map(|variant| sanitize::line(&variant.name).width()).max().unwrap_or(0);
+        (self.width.saturating_sub(LABEL) / (longest + 3)).clamp(2, by_metric::MOST_VARIANTS)
     }
 
     /// How many of those metrics fit side by side; at least one, if there is one.
-    fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
-        let rows = self.rows(campaign, metrics);
-        let mut used = 2 + label_width(&rows).max(sanitize::line(order::prefix(campaign)).width() + 11);
-        let widths = column_widths(campaign, &rows, metrics);
+    fn fitting(&self, comparison: &Comparison, metrics: &[Metric]) -> usize {
+        let rows = self.rows(comparison, metrics);
+        let mut used = 2 + label_width(&rows).max(sanitize::line(order::prefix(comparison)).width() + 11);
+        let widths = column_widths(comparison, &rows, metrics);
         let fits = widths.iter().take_while(|&&width| {
             used += 3 + width;
             used <= self.width
@@ -181,10 +243,10 @@ impl Page {
         fits.count().max(1).min(metrics.len())
     }
 
-    fn rows(&self, campaign: &Campaign, metrics: &[Metric]) -> Vec<Row> {
-        let experiment = campaign.experiment;
-        let names = order::participants(campaign);
-        let is_many = order::is_many(campaign);
+    fn rows(&self, comparison: &Comparison, metrics: &[Metric]) -> Vec<Row> {
+        let experiment = comparison.campaign.experiment;
+        let names = order::participants(comparison);
+        let is_many = order::is_many(comparison);
         names
             .iter()
             .flat_map(|name| {
@@ -192,18 +254,18 @@ impl Page {
                 let role = experiment.role(name);
                 let shown = if role == Role::Control { &experiment.baseline } else { name };
                 let tag = if role == Role::Variant { "" } else { role.name() };
-                let label = clipped(&sanitize::line(order::short(campaign, shown)), self.width / 2);
-                let cells = match campaign.unable(name) {
+                let label = clipped(&sanitize::line(order::short(comparison, shown)), self.width / 2);
+                let cells = match comparison.campaign.not_measured(name) {
                     // Below the table, once for all variants with this reason.
                     Some(_) if is_many => Err(String::new()),
                     Some(reason) => Err(sanitize::line(reason)),
                     None if is_baseline => {
-                        Ok(metrics.iter().map(|metric| self.typical(campaign, name, metric)).collect())
+                        Ok(metrics.iter().map(|metric| self.typical(comparison, name, metric)).collect())
                     }
-                    None => Ok(metrics.iter().map(|metric| self.verdict(campaign, name, metric)).collect()),
+                    None => Ok(metrics.iter().map(|metric| self.verdict(comparison, name, metric)).collect()),
                 };
-                let own = runtime::row(campaign, name, metrics).filter(|_| !is_many).map(|cells| Row {
-                    label: clipped(&sanitize::line(&runtime::label(name)), self.width / 2),
+                let own = x32_runtime::row(comparison, name, metrics).filter(|_| !is_many).map(|cells| Row {
+                    label: clipped(&sanitize::line(&x32_runtime::label(name)), self.width / 2),
                     tag: "",
                     cells: Ok(cells
                         .into_iter()
@@ -215,36 +277,40 @@ impl Page {
             .collect()
     }
 
-    fn typical(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
-        match campaign.typical(variant, metric) {
+    fn typical(&self, comparison: &Comparison, variant: &str, metric: Metric) -> Cell {
+        match comparison.typical(variant, metric) {
             Some(typical) => Cell { text: format::typical(typical), style: self.palette.strong },
             None => Cell { text: Word::NoData.text().to_owned(), style: self.palette.faint },
         }
     }
 
-    fn verdict(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
-        let Some(verdict) = campaign.verdict(variant, metric) else {
+    fn verdict(&self, comparison: &Comparison, variant: &str, metric: Metric) -> Cell {
+        let Some(verdict) = comparison.verdict(variant, metric) else {
             return Cell { text: Word::NoData.text().to_owned(), style: self.palette.faint };
         };
-        let style = match verdict.word {
-            Word::Lower => self.palette.lower,
-            Word::Higher => self.palette.higher,
-            // The control has figures and no word; an inconclusive verdict is fainter than others.
-            Word::Inconclusive if !verdict.is_control() => self.palette.faint,
-            Word::NoDifference | Word::Inconclusive => Style::new(),
-            Word::Withheld => self.palette.warning,
-            Word::NoData => self.palette.faint,
-        };
-        Cell { text: sanitize::line(&wording::interval(verdict)), style }
+        // The control has figures and no word; an inconclusive verdict is fainter than others.
+        let is_plain = verdict.word == Word::Inconclusive && verdict.is_control();
+        let style = if is_plain { Style::new() } else { self.style(verdict.word) };
+        Cell { text: comparison.figure(variant, metric).unwrap_or_default(), style }
     }
 
-    fn table(&mut self, campaign: &Campaign, metrics: &[Metric]) {
-        let rows = self.rows(campaign, metrics);
+    fn style(&self, word: Word) -> Style {
+        match word {
+            Word::Lower => self.palette.lower,
+            Word::Higher => self.palette.higher,
+            Word::Inconclusive | Word::NoData => self.palette.faint,
+            Word::NoDifference => Style::new(),
+            Word::Withheld => self.palette.warning,
+        }
+    }
+
+    fn table(&mut self, comparison: &Comparison, metrics: &[Metric]) {
+        let rows = self.rows(comparison, metrics);
         let label_width = label_width(&rows);
-        let widths = column_widths(campaign, &rows, metrics);
+        let widths = column_widths(comparison, &rows, metrics);
         let faint = self.palette.faint;
-        let heads = metrics.iter().map(|m| Cell { text: campaign.title(m), style: faint }).collect();
-        let head = match order::prefix(campaign) {
+        let heads = metrics.iter().map(|m| Cell { text: comparison.title(m), style: faint }).collect();
+        let head = match order::prefix(comparison) {
             "" => "variant".to_owned(),
             prefix => format!("variant of {}", clipped(&sanitize::line(prefix), self.width / 3)),
         };
@@ -259,7 +325,7 @@ impl Page {
                 Err(reason) => self.reason(&label, label_width, reason),
             }
             if row.tag == Role::Control.name() {
-                self.floor(campaign, metrics, 2 + label_width);
+                self.floor(comparison, metrics, 2 + label_width);
             }
         }
     }
@@ -287,8 +353,8 @@ impl Page {
     }
 
     /// The floor is beside the control's row if there is room, otherwise below it.
-    fn floor(&mut self, campaign: &Campaign, metrics: &[Metric], indent: usize) {
-        let Some(floors) = report_text::floors(campaign, metrics) else { return };
+    fn floor(&mut self, comparison: &Comparison, metrics: &[Metric], indent: usize) {
+        let Some(floors) = report_text::floors(comparison, metrics) else { return };
         let note = format!("← detection floor: {floors}");
         let written = self.text.trim_end().lines().last().map_or(0, visible_width);
         if written + 3 + note.width() <= self.width {
@@ -304,24 +370,24 @@ impl Page {
     }
 
     /// Memory over time: its verdicts, and what the memory is for at the peak.
-    fn memory(&mut self, campaign: &Campaign) {
-        let Some(how) = memory::how(campaign) else { return };
-        let metrics = memory::metrics(campaign);
+    fn memory(&mut self, comparison: &Comparison) {
+        let Some(how) = memory::how(comparison) else { return };
+        let metrics = memory::metrics(comparison);
         self.gap();
         self.paragraph(&how, self.palette.strong);
         self.gap();
-        self.table(campaign, &metrics[..self.fitting(campaign, &metrics)]);
-        for gap in report_text::gaps(campaign, &metrics) {
-            self.paragraph(&gap.line(campaign), self.palette.faint);
+        self.table(comparison, &metrics[..self.fitting(comparison, &metrics)]);
+        for gap in report_text::gaps(comparison, &metrics) {
+            self.paragraph(&gap.line(comparison), self.palette.faint);
         }
-        let mut compared = memory::compared(campaign);
-        let left_out = compared.len().saturating_sub(order::shown(campaign));
-        compared.truncate(order::shown(campaign));
+        let mut compared = memory::compared(comparison);
+        let left_out = compared.len().saturating_sub(order::shown(comparison));
+        compared.truncate(order::shown(comparison));
         if compared.is_empty() {
             return self.gap();
         }
         self.gap();
-        let lines = memory::lines(campaign, &compared);
+        let lines = memory::lines(comparison, &compared);
         let moment = memory::moment(&compared);
         let titles = lines.iter().map(|line| line.title.width());
         let label = titles.chain([moment.width()]).max().unwrap_or(0);
@@ -378,11 +444,11 @@ impl Page {
         self.gap();
     }
 
-    fn differences(&mut self, campaign: &Campaign) {
-        let shown = if order::is_many(campaign) { DIFFS_OF_MANY } else { usize::MAX };
-        for (variant, diff) in campaign.differences.iter().take(shown) {
+    fn differences(&mut self, comparison: &Comparison) {
+        let shown = if order::is_many(comparison) { DIFFS_OF_MANY } else { usize::MAX };
+        for (variant, diff) in comparison.differences.iter().take(shown) {
             self.gap();
-            let line = format!("{} against {}:", variant, campaign.experiment.baseline);
+            let line = format!("{} against {}:", variant, comparison.campaign.experiment.baseline);
             self.paragraph(&sanitize::line(&line), self.palette.strong);
             let diff = sanitize::block(diff);
             let lines: Vec<&str> = diff.lines().collect();
@@ -433,13 +499,13 @@ fn label_width(rows: &[Row]) -> usize {
     rows.iter().map(width).max().unwrap_or(0).max("variant".width())
 }
 
-fn column_widths(campaign: &Campaign, rows: &[Row], metrics: &[Metric]) -> Vec<usize> {
+fn column_widths(comparison: &Comparison, rows: &[Row], metrics: &[Metric]) -> Vec<usize> {
     let cell = |row: &Row, column: usize| row.cells.as_ref().map_or(0, |cells| cells[column].text.width());
     metrics
         .iter()
         .enumerate()
         .map(|(i, metric)| {
-            rows.iter().map(|row| cell(row, i)).max().unwrap_or(0).max(campaign.title(metric).width())
+            rows.iter().map(|row| cell(row, i)).max().unwrap_or(0).max(comparison.title(metric).width())
         })
         .collect()
 }

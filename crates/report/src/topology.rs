@@ -206,9 +206,9 @@ pub fn svg(machine: &Machine) -> Markup {
     let packages: Vec<Block> = packages.collect();
     let all = framed(packages, &Frame { style: "fill: none; stroke: none", name: "", pad: 0, gap: 4 });
     let busy = machine.cpus().filter(|cpu| cpu.busy.is_some()).count();
-    let says = format!("The machine's CPUs: {busy} of {} are busy", machine.cpus().count());
+    let label = format!("The machine's CPUs: {busy} of {} are busy", machine.cpus().count());
     html! {
-        svg role="img" aria-label=(says) viewBox={ "0 0 " (all.width) " " (all.height) }
+        svg role="img" aria-label=(label) viewBox={ "0 0 " (all.width) " " (all.height) }
             style={ "max-width: " (all.width) "px" } { (all.drawn) }
     }
 }

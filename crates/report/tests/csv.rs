@@ -1,18 +1,16 @@
 //! The CSV contains every sample.
 
-mod campaign;
-
 use std::collections::HashMap;
 use std::error::Error;
 
-use campaign::{hostile, laid, repository, Laid, HOSTILE_REASON, UNABLE, UNABLE_REASON};
+use crate::campaign::{hostile, laid, repository, Laid, HOSTILE_REASON, UNSUPPORTED, UNSUPPORTED_REASON};
 use widthwise_report::csv::{write, HEAD};
 
 type Row = HashMap<String, String>;
 
 fn rows(laid: &Laid) -> Result<Vec<Row>, Box<dyn Error>> {
     let mut text = Vec::new();
-    write(&laid.campaign(), &mut text)?;
+    write(&laid.comparison(), &mut text)?;
     let rows = ::csv::Reader::from_reader(&text[..]).deserialize().collect::<Result<Vec<Row>, _>>()?;
     Ok(rows)
 }
@@ -42,10 +40,13 @@ fn every_sample_can_be_read_back() -> Result<(), Box<dyn Error>> {
 fn a_variant_without_a_run_and_a_run_without_a_reading_have_a_row_with_the_reason(
 ) -> Result<(), Box<dyn Error>> {
     let all = rows(&laid(6))?;
-    let unable: Vec<_> = all.iter().filter(|row| row["variant"] == UNABLE).collect();
-    assert_eq!(unable.len(), 1);
-    assert_eq!((unable[0]["status"].as_str(), unable[0]["reason"].as_str()), ("unsupported", UNABLE_REASON));
-    assert_eq!((unable[0]["round"].as_str(), unable[0]["value"].as_str()), ("", ""));
+    let unsupported: Vec<_> = all.iter().filter(|row| row["variant"] == UNSUPPORTED).collect();
+    assert_eq!(unsupported.len(), 1);
+    assert_eq!(
+        (unsupported[0]["status"].as_str(), unsupported[0]["reason"].as_str()),
+        ("unsupported", UNSUPPORTED_REASON)
+    );
+    assert_eq!((unsupported[0]["round"].as_str(), unsupported[0]["value"].as_str()), ("", ""));
 
     let all = rows(&hostile())?;
     assert!(all.iter().any(|row| row["reason"] == HOSTILE_REASON), "text is unchanged");

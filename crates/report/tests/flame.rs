@@ -1,11 +1,8 @@
 //! Flame graphs in a real browser: they zoom, search, handle keys, and are complete without their script.
 
-#[path = "../../../tests/browser/mod.rs"]
-mod browser;
-
 use std::path::{Path, PathBuf};
 
-use browser::Browser;
+use crate::browser::Browser;
 use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_anatomy::import::folded;
 use widthwise_report::html::flame::{page, Flame, Side};
@@ -43,10 +40,19 @@ fn drawn(change: impl Fn(String) -> String) -> Drawn {
     Drawn { _folder: folder, path }
 }
 
-/// Does something to the page, and returns each visible box's text, position and width in pixels of a frame
-/// 1000 wide.
-fn boxes(page: &Path, first: &str) -> Vec<String> {
-    let expression = format!(
+/// Looks at the page in frames 1000 wide.
+fn ask(page: &Path, expressions: &[String]) -> Vec<String> {
+    let asked: Vec<(u32, &str)> = expressions.iter().map(|expression| (1000, expression.as_str())).collect();
+    Browser::new().ask_each(page, &asked)
+}
+
+fn lines(reported: &str) -> Vec<&str> {
+    reported.lines().collect()
+}
+
+/// Does something to the page, and returns a line for each visible box: its text, position and width in pixels.
+fn boxes(first: &str) -> String {
+    format!(
         "((find, key) => {{ {first}; return [...inner.querySelectorAll('[role=treeitem]')] \
            .filter(box => getComputedStyle(box).display !== 'none') \
            .map(box => {{ const part = box.querySelector('rect').getBoundingClientRect(), all = box.parentNode.getBoundingClientRect(); \
@@ -55,8 +61,7 @@ fn boxes(page: &Path, first: &str) -> Vec<String> {
                box.classList.contains('hit') ? 'hit' : ''].join('|') }}).join('\\n') }}) \
          (words => [...inner.querySelectorAll('[role=treeitem]')].find(box => box.textContent.includes(words)), \
           name => inner.activeElement.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', {{ key: name, bubbles: true }})))"
-    );
-    Browser::new().ask(page, 1000, &expression).lines().map(str::to_owned).collect()
+    )
 }
 
 const CLICK: &str = "new frame.contentWindow.MouseEvent('click', { bubbles: true })";
@@ -77,7 +82,7 @@ const ALL: [&str; 10] = [
 #[test]
 fn every_box_has_its_position_and_there_are_no_errors() {
     let drawn = drawn(|page| page);
-    assert_eq!(boxes(&drawn.path, ""), ALL);
+    assert_eq!(lines(&ask(&drawn.path, &[boxes("")])[0]), ALL);
     let (loaded, console) = Browser::new().load(&drawn.path);
     assert_eq!(console, [""; 0]);
     assert!(loaded.contains("<strong>all</strong> x86-64: 1.00 kB · x32: 750 B · −25 %"), "{loaded}");
@@ -86,7 +91,7 @@ fn every_box_has_its_position_and_there_are_no_errors() {
 #[test]
 fn without_its_script_the_graph_is_complete() {
     let drawn = drawn(|page| page.split("<script>").next().expect("a page").to_owned());
-    assert_eq!(boxes(&drawn.path, ""), ALL);
+    assert_eq!(lines(&ask(&drawn.path, &[boxes("")])[0]), ALL);
 }
 
 #[test]
@@ -94,14 +99,13 @@ fn a_click_zooms_in_and_escape_zooms_out() {
     let drawn = drawn(|page| page);
     let zoomed =
         ["▼ all −25 %|0|100|", "▼ main −25 %|0|100|", "▲ chain +10 %|0|100|", "▲ m.cpp:9 +10 %|0|100|"];
-    assert_eq!(
-        boxes(&drawn.path, &format!("find('▲ chain').querySelector('rect').dispatchEvent({CLICK})")),
-        zoomed
-    );
+    let click = format!("find('▲ chain').querySelector('rect').dispatchEvent({CLICK})");
     let back = format!("find('▲ chain').dispatchEvent({CLICK}); key('Escape')");
-    assert_eq!(boxes(&drawn.path, &back), ALL);
     let button = format!("find('▲ chain').dispatchEvent({CLICK}); inner.querySelector('button').click()");
-    assert_eq!(boxes(&drawn.path, &button), ALL);
+    let reported = ask(&drawn.path, &[click, back, button].map(|first| boxes(&first)));
+    assert_eq!(lines(&reported[0]), zoomed);
+    assert_eq!(lines(&reported[1]), ALL);
+    assert_eq!(lines(&reported[2]), ALL);
 }
 
 #[test]
@@ -110,27 +114,33 @@ fn keys_move_in_the_tree_and_zoom() {
     let after = |keys: &str| {
         let press: String = keys.split(' ').map(|name| format!("key('{name}');")).collect();
         let focus = "inner.querySelector('[tabindex=\"0\"]').focus();";
-        let told = Browser::new().ask(
-            &drawn.path,
-            1000,
-            &format!(
-                "(key => {{ {focus} {press} return inner.activeElement.querySelector('text').textContent + '|' + \
-                   inner.querySelectorAll('[tabindex=\"0\"]').length + '|' + inner.querySelector('.told strong').textContent }}) \
-                 (name => inner.activeElement.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', {{ key: name, bubbles: true }})))"
-            ),
-        );
-        told
+        format!(
+            "(key => {{ {focus} {press} return inner.activeElement.querySelector('text').textContent + '|' + \
+               inner.querySelectorAll('[tabindex=\"0\"]').length + '|' + inner.querySelector('.details strong').textContent }}) \
+             (name => inner.activeElement.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', {{ key: name, bubbles: true }})))"
+        )
     };
-    assert_eq!(after("ArrowDown ArrowDown"), "▼ fill −50 %|1|fill(unsigned long)");
-    assert_eq!(after("ArrowDown ArrowDown ArrowRight"), "▲ chain +10 %|1|chain(int)");
-    assert_eq!(after("ArrowDown ArrowDown ArrowRight ArrowLeft ArrowUp"), "▼ main −25 %|1|main");
-    assert_eq!(after("ArrowUp ArrowLeft"), "▼ all −25 %|1|all");
-    let zoomed = boxes(
-        &drawn.path,
-        "inner.querySelector('[tabindex=\"0\"]').focus(); for (const name of ['ArrowDown', 'ArrowDown', 'Enter']) key(name)",
+    let zoom =
+        "inner.querySelector('[tabindex=\"0\"]').focus(); for (const name of ['ArrowDown', 'ArrowDown', 'Enter']) key(name)";
+    let expressions = [
+        after("ArrowDown ArrowDown"),
+        after("ArrowDown ArrowDown ArrowRight"),
+        after("ArrowDown ArrowDown ArrowRight ArrowLeft ArrowUp"),
+        after("ArrowUp ArrowLeft"),
+        boxes(zoom),
+    ];
+    let reported = ask(&drawn.path, &expressions);
+    assert_eq!(
+        reported[..4],
+        [
+            "▼ fill −50 %|1|fill(unsigned long)",
+            "▲ chain +10 %|1|chain(int)",
+            "▼ main −25 %|1|main",
+            "▼ all −25 %|1|all"
+        ]
     );
     assert_eq!(
-        zoomed[2..],
+        lines(&reported[4])[2..],
         ["▼ fill −50 %|0|100|", "▼ std::vector<…>::grow −50 %|0|100|", "▼ vector:3 −50 %|0|100|"]
     );
 }
@@ -144,27 +154,23 @@ fn a_search_marks_boxes_and_shows_their_share() {
              field.dispatchEvent(new frame.contentWindow.Event('input', {{ bubbles: true }}))"
         )
     };
-    let hits: Vec<String> =
-        boxes(&drawn.path, &search("CHAIN")).into_iter().filter(|line| line.ends_with("|hit")).collect();
-    assert_eq!(hits, ["▲ chain +10 %|57|31|hit"]);
-    let told = |words: &str| {
-        let expression =
-            format!("(() => {{ {}; return inner.querySelector('output').textContent }})()", search(words));
-        Browser::new().ask(&drawn.path, 1000, &expression)
+    let output = |words: &str| {
+        format!("(() => {{ {}; return inner.querySelector('output').textContent }})()", search(words))
     };
+    let expressions =
+        [boxes(&search("CHAIN")), output("m.cpp:9"), output("unsigned long"), output("nowhere"), output("")];
+    let reported = ask(&drawn.path, &expressions);
+    let hits: Vec<&str> = reported[0].lines().filter(|line| line.ends_with("|hit")).collect();
+    assert_eq!(hits, ["▲ chain +10 %|57|31|hit"]);
     // 1050 is the whole width; boxes within a hit are not counted twice.
-    assert_eq!(told("m.cpp:9"), "31.4 % of the width");
-    assert_eq!(told("unsigned long"), "57.1 % of the width");
-    assert_eq!(told("nowhere"), "nothing found");
-    assert_eq!(told(""), "");
+    assert_eq!(reported[1..], ["31.4 % of the width", "57.1 % of the width", "nothing found", ""]);
 }
 
 #[test]
 fn it_fits_a_phone_and_is_drawn_in_light_and_dark() {
     let drawn = drawn(|page| page);
     let browser = Browser::new();
-    for width in [360, 768, 1280] {
-        let (content, frame) = browser.widths(&drawn.path, width);
+    for (content, frame) in browser.widths(&drawn.path, &[360, 768, 1280]) {
         assert!(content <= frame, "{content} px of content in {frame} px");
     }
     for dark in [false, true] {

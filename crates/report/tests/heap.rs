@@ -1,8 +1,6 @@
 //! The heap in a campaign's page: flame graphs, and their script.
 
-mod campaign;
-
-use campaign::{laid, BASELINE, DIFFERENT, SLOW, UNABLE};
+use crate::campaign::{laid, BASELINE, DIFFERENT, SLOW, UNSUPPORTED};
 use widthwise_report::html::flame::{script_source, SCRIPT};
 use widthwise_report::html::render;
 
@@ -11,7 +9,7 @@ const PROMISE: &str = "fill(unsigned long)";
 fn page(function: &str) -> String {
     let mut laid = laid(8);
     laid.record_heaps(function);
-    render(&laid.campaign())
+    render(&laid.comparison())
 }
 
 #[test]
@@ -27,7 +25,7 @@ fn the_baseline_is_drawn_alone_and_every_variant_beside_it() {
     }
     // 30.1 kB and 20.1 kB, 10 kB less.
     assert!(section.contains("▼ fill −33 %"), "{section}");
-    assert!(section.contains(&format!("{UNABLE}: it left no log")), "{section}");
+    assert!(section.contains(&format!("{UNSUPPORTED}: it left no log")), "{section}");
 }
 
 #[test]
@@ -40,7 +38,7 @@ fn a_variant_that_differs_by_no_more_than_recordings_do_is_drawn_alone() {
             recording.peak_bytes = peak_bytes;
         }
     }
-    let page = render(&laid.campaign());
+    let page = render(&laid.comparison());
     let section = page.split("<section id=\"heap\">").nth(1).unwrap().split("</section>").next().unwrap();
     assert_eq!(section.matches("<figure class=\"flame\">").count(), 3);
     assert!(!section.contains(" beside ") || section.matches(" beside ").count() == 1, "the heading alone");
@@ -61,7 +59,7 @@ fn a_variant_that_was_recorded_once_is_not_called_smaller() {
     for heap in laid.heap.iter_mut().filter_map(|one| one.heap.as_mut().ok()) {
         heap.side.recordings.truncate(1);
     }
-    let page = render(&laid.campaign());
+    let page = render(&laid.comparison());
     let words = "withheld: the spread of a variant with one recording is unknown";
     assert!(page.contains(words) && !page.contains("▼ fill −33 %"));
 }
@@ -89,12 +87,12 @@ fn a_page_with_a_flame_graph_allows_only_its_script() {
 #[test]
 fn a_page_without_a_recording_has_no_section_and_no_script() {
     let mut laid = laid(8);
-    assert!(!render(&laid.campaign()).contains("id=\"heap\""));
+    assert!(!render(&laid.comparison()).contains("id=\"heap\""));
     laid.record_heaps(PROMISE);
     for one in &mut laid.heap {
         one.heap = Err("the logs are gone from here".to_owned());
     }
-    let page = render(&laid.campaign());
+    let page = render(&laid.comparison());
     assert_eq!(page.matches("the logs are gone from here").count(), 1, "printed once for all");
     assert!(!page.contains("<script") && !page.contains("script-src"));
 }
@@ -122,8 +120,8 @@ fn many_variants_with_large_heaps_make_a_page_of_limited_size() {
             widthwise_report::heap::Recorded { variant, ..first.clone() }
         })
         .collect();
-    let page = render(&laid.campaign());
+    let page = render(&laid.comparison());
     assert_eq!(page.matches("<figure class=\"flame\">").count(), 4);
-    assert!(page.contains("variant 4") && page.contains("widthwise explain --heap A B --html FILE"));
+    assert!(page.contains("variant 4") && page.contains("widthwise explain --heap A B --html=FILE"));
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
 }

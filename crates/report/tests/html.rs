@@ -1,8 +1,6 @@
 //! The HTML file: self-contained, complete, and safe against hostile names.
 
-mod campaign;
-
-use campaign::{hostile, laid, HOSTILE_REASON, SLOW, UNABLE, UNABLE_REASON};
+use crate::campaign::{hostile, laid, HOSTILE_REASON, SLOW, UNSUPPORTED, UNSUPPORTED_REASON};
 use widthwise_report::format;
 use widthwise_report::html::render;
 
@@ -25,7 +23,7 @@ fn tags(html: &str) -> Vec<String> {
 
 #[test]
 fn names_with_markup_stay_text() {
-    let html = render(&hostile().campaign());
+    let html = render(&hostile().comparison());
     for tag in tags(&html) {
         let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
         let written_by_us = !["script", "img", "b", "i", "u", "iframe"].contains(&name);
@@ -39,7 +37,7 @@ fn names_with_markup_stay_text() {
 
 #[test]
 fn no_control_character_and_no_direction_override_is_in_the_file() {
-    let html = render(&hostile().campaign());
+    let html = render(&hostile().comparison());
     let raw: Vec<char> = html.chars().filter(|c| c.is_control() && *c != '\n').collect();
     assert!(raw.is_empty(), "{raw:?}");
     assert!(!html.contains('\u{202e}'));
@@ -47,7 +45,7 @@ fn no_control_character_and_no_direction_override_is_in_the_file() {
 
 #[test]
 fn the_file_loads_nothing_and_runs_nothing() {
-    let html = render(&laid(12).campaign());
+    let html = render(&laid(12).comparison());
     assert!(html.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'"));
     for forbidden in
         ["<script", "<link", "<iframe", "<img", " src=", "@import", "url(", "http://", "https://"]
@@ -61,7 +59,7 @@ fn every_tag_that_is_opened_is_closed_in_order() {
     const VOID: [&str; 3] = ["meta", "!DOCTYPE", "br"];
     for laid in [laid(12), hostile()] {
         let mut open: Vec<String> = Vec::new();
-        for tag in tags(&render(&laid.campaign())) {
+        for tag in tags(&render(&laid.comparison())) {
             let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default().to_owned();
             if VOID.contains(&name.as_str()) {
                 continue;
@@ -88,7 +86,7 @@ fn numbers_in_drawings_are_numbers() {
                 run.sample.entry(name).and_modify(|reading| reading.value = value);
             }
         }
-        let html = render(&laid.campaign());
+        let html = render(&laid.comparison());
         let drawings: String =
             html.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next()).collect();
         assert!(!drawings.is_empty() || rounds == 0);
@@ -101,7 +99,7 @@ fn numbers_in_drawings_are_numbers() {
 #[test]
 fn every_timed_sample_is_a_dot() {
     let laid = laid(30);
-    let html = render(&laid.campaign());
+    let html = render(&laid.comparison());
     let strip = html.split("class=\"plot strip\"").nth(1).and_then(|rest| rest.split("</svg>").next());
     let strip = strip.expect("the first strip is there");
     let paths = |class: &str| {
@@ -113,7 +111,7 @@ fn every_timed_sample_is_a_dot() {
 
 #[test]
 fn a_thousand_rounds_are_downsampled_and_make_a_small_file() {
-    let html = render(&laid(1000).campaign());
+    let html = render(&laid(1000).comparison());
     assert!(html.contains("At most 400 evenly spaced dots a variant are drawn"));
     let all = format::counted(1000, "run");
     assert!(html.contains(&all), "counts are of all runs, not of the dots");
@@ -123,33 +121,33 @@ fn a_thousand_rounds_are_downsampled_and_make_a_small_file() {
 
 #[test]
 fn a_variant_that_could_not_start_is_in_every_table_and_chart_with_its_reason() {
-    let html = render(&laid(12).campaign());
+    let html = render(&laid(12).comparison());
     // The text between backticks is code.
-    let (before, rest) = UNABLE_REASON.split_once('`').expect("a command in it");
+    let (before, rest) = UNSUPPORTED_REASON.split_once('`').expect("a command in it");
     let reason = format!("{before}<code>{}", rest.replacen('`', "</code>", 1)).replace('"', "&quot;");
     // The verdict tables, the forests, and the charts of the runs.
     assert!(html.matches(&reason).count() >= 10, "{}", html.matches(&reason).count());
-    assert!(html.contains(&format!("<span class=\"variant\">{UNABLE}</span>")));
-    let hostile = render(&hostile().campaign());
+    assert!(html.contains(&format!("<span class=\"variant\">{UNSUPPORTED}</span>")));
+    let hostile = render(&hostile().comparison());
     let shown = HOSTILE_REASON.replace('\u{1b}', "\\x1b").replace('\u{9b}', "\\x9b");
     assert!(hostile.contains(&shown.replace('<', "&lt;").replace('>', "&gt;")));
 }
 
 #[test]
 fn drawings_have_descriptions_with_their_numbers() {
-    let html = render(&laid(12).campaign());
+    let html = render(&laid(12).comparison());
     let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
-    let told = drawings.iter().filter(|svg| svg.starts_with(" class=\"plot")).all(|svg| {
+    let reported = drawings.iter().filter(|svg| svg.starts_with(" class=\"plot")).all(|svg| {
         let head = svg.split('>').next().unwrap_or_default();
         head.contains("role=\"img\"") && svg.contains("><title>")
     });
-    assert!(told);
+    assert!(reported);
     assert!(html.contains(&format!("<title>{SLOW}: +3")));
 }
 
 #[test]
 fn a_withheld_verdict_has_no_interval_drawn() {
-    let html = render(&laid(12).campaign());
+    let html = render(&laid(12).comparison());
     let forests =
         html.split("<figure class=\"forest\">").nth(1).and_then(|rest| rest.split("</figure>").next());
     let rows: Vec<&str> = forests.unwrap_or_default().split("<div class=\"row\">").collect();

@@ -1,16 +1,19 @@
-//! The JSON conforms to `docs/schema/report-2.json`.
-
-mod campaign;
+//! The JSON conforms to `docs/schema/report-3.json`.
 
 use std::error::Error;
 
-use campaign::{hostile, laid, repository, DIFFERENT, UNABLE};
+use crate::campaign::{hostile, laid, repository, DIFFERENT, UNSUPPORTED};
 use serde_json::Value;
 use widthwise_experiment::outcome::Ending;
-use widthwise_report::json::render;
+use widthwise_report::{Comparison, Report};
 
 fn schema() -> Result<Value, Box<dyn Error>> {
-    Ok(serde_json::from_str(&std::fs::read_to_string(repository("docs/schema/report-2.json"))?)?)
+    Ok(serde_json::from_str(&std::fs::read_to_string(repository("docs/schema/report-3.json"))?)?)
+}
+
+/// The JSON of a comparison.
+fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
+    Report::Comparison(Box::new(comparison.clone())).json()
 }
 
 fn complaints(schema: &Value, instance: &Value) -> Result<Vec<String>, Box<dyn Error>> {
@@ -38,7 +41,7 @@ fn every_campaign_conforms_to_the_schema() -> Result<(), Box<dyn Error>> {
     let mut read = laid(4);
     read.read_memory(1, 1.2, "libc.so.6", "fit");
     for laid in [laid(12), laid(0), laid(1), hostile(), ended, judged, read] {
-        let instance: Value = serde_json::from_str(&render(&laid.campaign())?)?;
+        let instance: Value = serde_json::from_str(&render(&laid.comparison())?)?;
         assert_eq!(complaints(&schema, &instance)?, Vec::<String>::new());
     }
     Ok(())
@@ -48,7 +51,7 @@ fn every_campaign_conforms_to_the_schema() -> Result<(), Box<dyn Error>> {
 fn the_schema_rejects_missing_and_new_fields_and_a_withheld_verdict_without_reason(
 ) -> Result<(), Box<dyn Error>> {
     let schema = schema()?;
-    let good: Value = serde_json::from_str(&render(&laid(4).campaign())?)?;
+    let good: Value = serde_json::from_str(&render(&laid(4).comparison())?)?;
     let withheld = |verdict: &Value| verdict["verdict"] == "withheld";
     let at =
         good["verdicts"].as_array().and_then(|all| all.iter().position(withheld)).ok_or("none withheld")?;
@@ -70,8 +73,8 @@ fn the_schema_rejects_missing_and_new_fields_and_a_withheld_verdict_without_reas
 
 #[test]
 fn the_fields_of_the_design_exist() -> Result<(), Box<dyn Error>> {
-    let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
-    assert_eq!(report["schema"], 2);
+    let report: Value = serde_json::from_str(&render(&laid(12).comparison())?)?;
+    assert_eq!((&report["schema"], &report["kind"]), (&3.into(), &"comparison".into()));
     assert!(report["machine"].is_object());
     let verdict = &report["verdicts"][0];
     for field in
@@ -84,13 +87,13 @@ fn the_fields_of_the_design_exist() -> Result<(), Box<dyn Error>> {
 
 #[test]
 fn unsupported_variants_and_variants_with_other_output_have_a_reason() -> Result<(), Box<dyn Error>> {
-    let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
+    let report: Value = serde_json::from_str(&render(&laid(12).comparison())?)?;
     let named = |list: &str, key: &str, name: &str| -> Vec<Value> {
         let all = report[list].as_array().cloned().unwrap_or_default();
         all.into_iter().filter(|entry| entry[key] == name).collect()
     };
     for (name, status, word) in
-        [(UNABLE, "unsupported", "no_data"), (DIFFERENT, "output_mismatch", "withheld")]
+        [(UNSUPPORTED, "unsupported", "no_data"), (DIFFERENT, "output_mismatch", "withheld")]
     {
         let variants = named("variants", "name", name);
         assert_eq!(variants.len(), 1);
@@ -106,7 +109,7 @@ fn unsupported_variants_and_variants_with_other_output_have_a_reason() -> Result
 #[test]
 fn every_sample_is_exact() -> Result<(), Box<dyn Error>> {
     let laid = laid(12);
-    let report: Value = serde_json::from_str(&render(&laid.campaign())?)?;
+    let report: Value = serde_json::from_str(&render(&laid.comparison())?)?;
     let runs = report["runs"].as_array().ok_or("no runs")?;
     assert_eq!(runs.len(), laid.runs.len());
     for (shown, run) in runs.iter().zip(&laid.runs) {
@@ -120,7 +123,7 @@ fn every_sample_is_exact() -> Result<(), Box<dyn Error>> {
 #[test]
 fn the_page_about_the_json_names_every_field_at_the_top() -> Result<(), Box<dyn Error>> {
     let page = std::fs::read_to_string(repository("docs/json.md"))?;
-    let report: Value = serde_json::from_str(&render(&laid(1).campaign())?)?;
+    let report: Value = serde_json::from_str(&render(&laid(1).comparison())?)?;
     for field in report.as_object().ok_or("not an object")?.keys() {
         assert!(page.contains(&format!("| `{field}")), "{field} is not in docs/json.md");
     }

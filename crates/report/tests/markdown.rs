@@ -1,8 +1,6 @@
 //! The Markdown: tables stay tables, and names stay text.
 
-mod campaign;
-
-use campaign::{hostile, laid, HOSTILE_REASON, UNABLE, UNABLE_REASON};
+use crate::campaign::{hostile, laid, HOSTILE_REASON, UNSUPPORTED, UNSUPPORTED_REASON};
 use widthwise_report::markdown::render;
 
 /// The cells of a table row, split at unescaped bars.
@@ -14,7 +12,7 @@ fn cells(row: &str) -> usize {
 #[test]
 fn every_row_of_a_table_has_as_many_cells_as_its_heading() {
     for laid in [laid(12), hostile()] {
-        let text = render(&laid.campaign());
+        let text = render(&laid.comparison());
         let mut head = None;
         for line in text.lines() {
             if !line.starts_with("| ") {
@@ -28,7 +26,7 @@ fn every_row_of_a_table_has_as_many_cells_as_its_heading() {
 
 #[test]
 fn markup_in_names_is_escaped_and_a_diff_cannot_leave_its_fence() {
-    let text = render(&hostile().campaign());
+    let text = render(&hostile().comparison());
     assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
     // Outside the fence, where everything is code, the only tags are our own fold's.
     let (mut fence, mut outside) = (None, String::new());
@@ -52,16 +50,16 @@ fn markup_in_names_is_escaped_and_a_diff_cannot_leave_its_fence() {
 
 #[test]
 fn no_control_character_is_written() {
-    let text = render(&hostile().campaign());
+    let text = render(&hostile().comparison());
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
 }
 
 #[test]
 fn a_variant_that_could_not_start_is_listed_with_its_reason() {
-    let text = render(&laid(12).campaign());
-    let reason = UNABLE_REASON.replace('`', "\\`").replace('_', "\\_");
-    assert!(text.contains(&format!("**{UNABLE}** was not measured: {reason}")), "{text}");
-    assert!(text.lines().any(|line| line.starts_with(&format!("| {UNABLE} | no data |"))));
-    let hostile = render(&hostile().campaign());
+    let text = render(&laid(12).comparison());
+    let reason = UNSUPPORTED_REASON.replace('`', "\\`").replace('_', "\\_");
+    assert!(text.contains(&format!("**{UNSUPPORTED}** was not measured: {reason}")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with(&format!("| {UNSUPPORTED} | no data |"))));
+    let hostile = render(&hostile().comparison());
     assert!(hostile.contains("no x32 \\\\x1b"), "{HOSTILE_REASON:?} is shown, harmless");
 }

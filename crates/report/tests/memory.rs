@@ -1,11 +1,10 @@
 //! Memory over time in every format.
 
-mod campaign;
-
-use campaign::{laid, Laid, BASELINE, SLOW};
+use crate::campaign;
+use crate::campaign::{laid, Laid, BASELINE, SLOW};
 use widthwise_experiment::model::Variant;
 use widthwise_experiment::outcome::Run;
-use widthwise_report::{csv_memory, html, json, markdown, terminal, MemoryRun};
+use widthwise_report::{csv_memory, html, markdown, terminal, MemoryRun, Report};
 
 fn read(library: &str, phase: &str) -> Laid {
     let mut laid = laid(8);
@@ -18,7 +17,7 @@ fn text(rounds: u32, missed: f64) -> String {
     let mut laid = laid(8);
     laid.read_memory(rounds, missed, "libc.so.6", "fit");
     laid.judge_in_earnest();
-    terminal::render(&laid.campaign(), &terminal::Options::default())
+    terminal::render(&laid.comparison(), &terminal::Options::default())
 }
 
 #[test]
@@ -55,14 +54,14 @@ fn the_terminal_shows_what_memory_is_for_and_a_variants_savings() {
     }
     assert!(!text.contains("x32run itself"), "an empty class has no line");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    let without = terminal::render(&laid(8).campaign(), &terminal::Options::default());
+    let without = terminal::render(&laid(8).comparison(), &terminal::Options::default());
     assert!(!without.contains("Memory over time"));
 }
 
 #[test]
 fn the_page_draws_every_variant_on_one_scale_with_its_phases() {
     let laid = read("libc.so.6", "fit");
-    let page = html::render(&laid.campaign());
+    let page = html::render(&laid.comparison());
     assert_eq!(page.matches("class=\"plot stack\"").count(), 2);
     assert!(page.contains("href=\"#memory\""));
     // The tops of areas of equal bytes are at the same height in both: here the library's, below the heap.
@@ -84,26 +83,26 @@ fn the_page_draws_every_variant_on_one_scale_with_its_phases() {
         assert!((height - there).abs() < 0.2, "{height} {there}");
     }
     assert!(page.contains(">load<") && page.contains(">fit<"));
-    assert!(!html::render(&campaign::laid(8).campaign()).contains("id=\"memory\""));
+    assert!(!html::render(&campaign::laid(8).comparison()).contains("id=\"memory\""));
 }
 
 #[test]
 fn names_of_libraries_and_phases_stay_text() {
     let evil = "</title><script>alert(1)</script>\u{202e}\u{7}";
     let laid = read(evil, evil);
-    let page = html::render(&laid.campaign());
+    let page = html::render(&laid.comparison());
     assert!(!page.contains("<script") && !page.contains('\u{202e}') && !page.contains('\u{7}'));
-    let text = terminal::render(&laid.campaign(), &terminal::Options::default());
+    let text = terminal::render(&laid.comparison(), &terminal::Options::default());
     assert!(!text.contains('\u{202e}') && !text.contains('\u{7}'));
-    assert!(json::render(&laid.campaign()).is_ok());
-    let note = markdown::render(&laid.campaign());
+    assert!(Report::Comparison(Box::new(laid.comparison())).json().is_ok());
+    let note = markdown::render(&laid.comparison());
     assert!(!note.contains("\u{7}") && note.contains("| heap (brk) | 40.0 MB | 24.0 MB |"), "{note}");
 }
 
 #[test]
 fn the_csv_has_a_row_for_every_moment_part_and_process() {
     let mut bytes = Vec::new();
-    csv_memory::write(&read("libc.so.6", "fit").campaign(), &mut bytes).unwrap();
+    csv_memory::write(&read("libc.so.6", "fit").comparison(), &mut bytes).unwrap();
     let mut table = csv::Reader::from_reader(&bytes[..]);
     assert_eq!(table.headers().unwrap(), &csv_memory::HEAD[..]);
     let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
@@ -113,7 +112,7 @@ fn the_csv_has_a_row_for_every_moment_part_and_process() {
     let column = |name: &str| csv_memory::HEAD.iter().position(|head| *head == name).unwrap();
     let pagemap_scan = rows
         .iter()
-        .find(|row| &row[column("reading")] == "survey" && &row[column("variant")] == SLOW)
+        .find(|row| &row[column("reading")] == "pagemap-scan" && &row[column("variant")] == SLOW)
         .unwrap();
     assert_eq!((&pagemap_scan[column("phase")], &pagemap_scan[column("resident")]), ("fit", "25300000"));
     assert_eq!(&pagemap_scan[column("pss")], "", "a pagemap scan has no PSS");
@@ -125,10 +124,13 @@ fn a_run_of_an_interrupted_round_represents_no_variant() {
     if let Some(round) = laid.rounds.last_mut() {
         round.kind = widthwise_experiment::outcome::RoundKind::Interrupted;
     }
-    let page = html::render(&laid.campaign());
+    let page = html::render(&laid.comparison());
     assert!(!page.contains("class=\"plot stack\""));
     // The JSON still has it.
-    assert!(json::render(&laid.campaign()).unwrap().contains("\"pagemap_scans_made\": 2"));
+    assert!(Report::Comparison(Box::new(laid.comparison()))
+        .json()
+        .unwrap()
+        .contains("\"pagemap_scans_made\": 2"));
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn without_a_clear_peak_explain_shows_amounts_and_no_difference() {
     laid.read_memory(1, 1.0, "libc.so.6", "sort");
     let shown = |laid: &Laid| {
         let palette = widthwise_report::text::Palette::default();
-        let campaign = laid.campaign();
+        let campaign = laid.comparison();
         let text =
             widthwise_report::memory::difference::terminal(&campaign, BASELINE, Some(SLOW), 500, &palette);
         text.expect("two series")
@@ -175,11 +177,11 @@ fn read_of_many(more: usize) -> Laid {
 #[test]
 fn of_many_variants_a_few_are_shown_and_the_others_are_folded() {
     let laid = read_of_many(60);
-    let text = terminal::render(&laid.campaign(), &terminal::Options::default());
+    let text = terminal::render(&laid.comparison(), &terminal::Options::default());
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     assert!(text.contains("58 more variants are in the page and in the JSON."), "{text}");
     assert_eq!(text.matches("phases of ").count(), 4, "{text}");
-    let page = html::render(&laid.campaign());
+    let page = html::render(&laid.comparison());
     let section =
         page.split("id=\"memory\"").nth(1).and_then(|rest| rest.split("</section>").next()).unwrap();
     let open: String = section

@@ -1,8 +1,7 @@
 //! The terminal's table: the result first, every variant included, everything sanitized.
 
-mod campaign;
-
-use campaign::{hostile, laid, DIFFERENT_REASON};
+use crate::campaign;
+use crate::campaign::{hostile, laid, DIFFERENT_REASON};
 use widthwise_report::terminal::{render, Options};
 use widthwise_report::text::Palette;
 
@@ -18,7 +17,7 @@ fn wide(width: usize) -> Options {
 #[test]
 fn the_table_equals_the_golden_file() {
     let laid = laid(42);
-    let text = render(&laid.campaign(), &wide(132));
+    let text = render(&laid.comparison(), &wide(132));
     let golden = include_str!("golden/terminal.txt");
     // Another crate writes and tests the sentences of the result; the table and its surroundings are tested
     // here.
@@ -29,7 +28,7 @@ fn the_table_equals_the_golden_file() {
 #[test]
 fn a_narrow_terminal_gets_fewer_columns_and_a_list_of_the_others() {
     let laid = laid(12);
-    let text = render(&laid.campaign(), &wide(80));
+    let text = render(&laid.comparison(), &wide(80));
     let head = text.lines().find(|line| line.contains("variant ")).unwrap_or_default();
     assert!(head.contains("CPU time") && !head.contains("page faults"), "{head}");
     assert!(text.contains("also measured:") && text.contains("page faults"), "{text}");
@@ -41,7 +40,7 @@ fn a_narrow_terminal_gets_fewer_columns_and_a_list_of_the_others() {
 #[test]
 fn every_metric_is_shown_on_request_in_several_tables() {
     let laid = laid(12);
-    let text = render(&laid.campaign(), &Options { all_metrics: true, ..wide(80) });
+    let text = render(&laid.comparison(), &Options { all_metrics: true, ..wide(80) });
     for metric in &laid.experiment.metrics {
         let heads = text.lines().filter(|line| line.trim_start().starts_with("variant "));
         assert!(
@@ -57,15 +56,15 @@ fn every_metric_is_shown_on_request_in_several_tables() {
 fn a_plain_palette_writes_no_control_character_and_a_coloured_one_does() {
     let laid = laid(12);
     let control = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
-    assert!(!control(&render(&laid.campaign(), &wide(100))));
-    let coloured = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    assert!(!control(&render(&laid.comparison(), &wide(100))));
+    let coloured = render(&laid.comparison(), &Options { palette: Palette::coloured(), ..wide(100) });
     assert!(coloured.contains("\u{1b}["));
 }
 
 #[test]
 fn colours_change_no_text() {
     let laid = laid(12);
-    let coloured = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    let coloured = render(&laid.comparison(), &Options { palette: Palette::coloured(), ..wide(100) });
     let mut plain = String::new();
     let mut rest = coloured.as_str();
     while let Some((before, after)) = rest.split_once('\u{1b}') {
@@ -73,14 +72,14 @@ fn colours_change_no_text() {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     plain.push_str(rest);
-    assert_eq!(plain, render(&laid.campaign(), &wide(100)));
+    assert_eq!(plain, render(&laid.comparison(), &wide(100)));
 }
 
 #[test]
 fn no_control_character_of_a_name_a_reason_a_warning_or_a_diff_reaches_the_terminal() {
     let laid = hostile();
     for width in [40, 80, 200] {
-        let text = render(&laid.campaign(), &Options { all_metrics: true, ..wide(width) });
+        let text = render(&laid.comparison(), &Options { all_metrics: true, ..wide(width) });
         let raw: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
         assert!(raw.is_empty(), "{raw:?}");
         assert!(!text.contains('\u{202e}'));
@@ -91,7 +90,7 @@ fn no_control_character_of_a_name_a_reason_a_warning_or_a_diff_reaches_the_termi
 #[test]
 fn only_our_own_escape_sequences_are_written_with_colours() {
     let laid = hostile();
-    let text = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    let text = render(&laid.comparison(), &Options { palette: Palette::coloured(), ..wide(100) });
     let ours = ["[0m", "[1m", "[2m", "[33m", "[35m", "[36m"];
     for after in text.split('\u{1b}').skip(1) {
         assert!(ours.iter().any(|sequence| after.starts_with(sequence)), "not ours: {:?}", after.get(..6));
@@ -101,7 +100,7 @@ fn only_our_own_escape_sequences_are_written_with_colours() {
 #[test]
 fn a_variant_with_other_output_shows_its_reason_and_the_start_of_its_diff() {
     let laid = laid(12);
-    let text = render(&laid.campaign(), &wide(100));
+    let text = render(&laid.comparison(), &wide(100));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(DIFFERENT_REASON), "{text}");
     assert!(text.contains("-  avg 40127.338211") && text.contains("… 3 more lines"));
@@ -110,7 +109,7 @@ fn a_variant_with_other_output_shows_its_reason_and_the_start_of_its_diff() {
 #[test]
 fn noise_is_shown_with_the_rounds_that_have_it() {
     let laid = laid(42);
-    let text = render(&laid.campaign(), &wide(100));
+    let text = render(&laid.comparison(), &wide(100));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("Noise: steal 0.4 %, other tasks used CPU 1 for"), "{text}");
     assert!(flat.contains("(rounds 16–20 carry it)"), "{text}");
@@ -123,9 +122,9 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
     for run in &mut laid.runs {
         run.sample.remove("wall");
     }
-    let said =
-        |laid: &campaign::Laid| render(&laid.campaign(), &Options { width: 400, ..Options::default() });
-    let share = said(&laid);
+    let output =
+        |laid: &campaign::Laid| render(&laid.comparison(), &Options { width: 400, ..Options::default() });
+    let share = output(&laid);
     assert!(
         share.contains("other tasks used CPU 1 for 3.8 % of the time (rounds 16–20 carry it)"),
         "{share}"
@@ -136,12 +135,12 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
         round.noise.others_ns =
             Some(if is_burst { 1_180_000_000 } else { [-4_000_000, 4_000_000][round.number as usize % 2] });
     }
-    let time = said(&laid);
+    let time = output(&laid);
     assert!(time.contains("other tasks used CPU 1 for 5.9 s (rounds 16–20 carry it)"), "{time}");
     for round in &mut laid.rounds {
         round.noise.others_ns = Some(if round.number == 9 { 30_000_000 } else { 0 });
         round.noise.others = if round.number == 9 { 0.02 } else { 0.0 };
     }
-    let ticks = said(&laid);
+    let ticks = output(&laid);
     assert!(!ticks.contains("other tasks"), "three ticks in 168 runs are noise: {ticks}");
 }

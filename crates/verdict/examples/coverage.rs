@@ -1,6 +1,6 @@
 //! Coverage of intervals, false alarms and power on synthetic campaigns. `cargo run --release -p widthwise-verdict
-//! --example coverage [replications [table]]` prints the Markdown tables of `docs/verdicts.md`: `intervals`, `alarms`
-//! and `planted`, or one of them. Seeds are fixed, and results do not depend on the number of processors.
+//! --example coverage [replications [table [noise]]]` prints the Markdown tables of `docs/verdicts.md`: `intervals`, `alarms`
+//! and `planted`, or one of them; of `intervals` all rows, or those whose noise begins so. Seeds are fixed, and results do not depend on the number of processors.
 
 #[path = "../tests/campaign/mod.rs"]
 mod campaign;
@@ -27,7 +27,7 @@ fn main() {
     let wanted = |name: &str| table.as_deref().is_none_or(|table| table == name);
     if wanted("intervals") {
         println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
-        coverage(replications);
+        coverage(replications, &arguments.next().unwrap_or_default());
     }
     if wanted("alarms") {
         println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");
@@ -79,9 +79,20 @@ fn pair(kind: Noise, rounds: usize, replication: u64) -> Laid {
 fn holds(laid: &Laid, rounds: usize, truth: f64) -> bool {
     let judgement = judge(&laid.evidence_of(rounds));
     let verdict = pick(&judgement, "variant", "cpu");
+    // Only equals have differences in place of ratios here.
+    let truth = if verdict.difference.is_some() { equality(verdict) } else { truth };
     match (verdict.low, verdict.high) {
         (Some(low), Some(high)) => low <= truth && truth <= high,
         _ => false,
+    }
+}
+
+/// What the interval is around if there is no difference: the ratio 1 or, where a run counted 0, the difference 0.
+fn equality(verdict: &Verdict) -> f64 {
+    if verdict.difference.is_some() {
+        0.0
+    } else {
+        1.0
     }
 }
 
@@ -94,11 +105,11 @@ fn typical_half_width(kind: Noise) -> f64 {
     halves.get(halves.len() / 2).copied().unwrap_or(0.01)
 }
 
-fn coverage(replications: usize) {
+fn coverage(replications: usize, noise: &str) {
     let heads: Vec<String> = ROUNDS.iter().map(|rounds| format!("{rounds} rounds")).collect();
     println!("| noise | {} | `--precision` (rounds) |", heads.join(" | "));
     println!("| --- |{}", " ---: |".repeat(ROUNDS.len() + 1));
-    for (kind, name) in KINDS {
+    for (kind, name) in KINDS.into_iter().filter(|(_, name)| name.starts_with(noise)) {
         let truth = truth(kind);
         print!("| {name} |");
         for rounds in ROUNDS {
@@ -210,7 +221,10 @@ fn false_alarms(replications: usize) {
             let laid = full(kind, &["a", "b", "c"], 30, 1.0, replication);
             let judgement = laid.judged();
             let asked = || judgement.verdicts.iter().filter(|verdict| verdict.adjusted_p.is_some());
-            let outside = |verdict: &&Verdict| !(verdict.low <= Some(1.0) && verdict.high >= Some(1.0));
+            let outside = |verdict: &&Verdict| {
+                let equality = Some(equality(verdict));
+                !(verdict.low <= equality && verdict.high >= equality)
+            };
             let wrong = asked().any(|verdict| matches!(verdict.word, Word::Lower | Word::Higher));
             let unlikely = asked().filter(outside).any(|verdict| verdict.adjusted_p <= Some(0.05));
             [

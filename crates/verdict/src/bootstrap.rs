@@ -194,7 +194,7 @@ fn jackknife<T>(n: usize, rng: &mut Rng, statistic: impl Fn(&[u32]) -> T) -> Vec
         .collect()
 }
 
-/// A quantile of sorted values, between neighbours by their distance.
+/// The quantile of an interval: of sorted resampled values, between neighbours by their distance (Hyndman & Fan 1996, definition 6).
 pub fn quantile(sorted: &[f64], level: f64) -> f64 {
     let place = (level * (sorted.len() as f64 + 1.0) - 1.0).clamp(0.0, sorted.len() as f64 - 1.0);
     let below = place.floor() as usize;

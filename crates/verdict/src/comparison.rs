@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use widthwise_experiment::metric::{Family, ON_MACHINE};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::Source;
 use widthwise_experiment::{Experiment, Metric, VariantStatus};
@@ -9,13 +10,13 @@ use widthwise_experiment::{Experiment, Metric, VariantStatus};
 use crate::autocorrelation::inflation;
 use crate::bootstrap::{interval, reach, Interval, Widening};
 use crate::effect::Scale;
+use crate::layouts::{across, by_layout, Spread};
 use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
 use crate::rng::Rng;
 use crate::trimmed_mean::adaptive;
 use crate::Evidence;
 
-/// Fewer pairs yield no interval: in simulation, coverage falls below 93 % with five pairs and not with six.
-pub const FEWEST_PAIRS: u32 = 6;
+pub use widthwise_experiment::resolve::FEWEST_PAIRS;
 
 /// What peringer-2007's estimator averages over: "run programs 10 times, remove two slowest and two fastest".
 pub const TEN_RUNS: u32 = 10;
@@ -27,6 +28,8 @@ pub(crate) struct Comparison {
     pub scale: Scale,
     pub(crate) p: f64,
     pub count: Count,
+    /// Where programs were built in several layouts.
+    pub spread: Option<Spread>,
 }
 
 impl Comparison {
@@ -129,6 +132,9 @@ pub(crate) fn compare(
     let n = pairs.values.len() as u32;
     let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
     if n == 0 {
+        if let Some(reason) = no_time(experiment, variant, metric) {
+            return Err(Obstacle::Missing(reason));
+        }
         let read = |name: &str| campaign.readings(name, metric).next().is_some();
         let why = |name| campaign.not_emulated(name, metric).or_else(|| campaign.not_sampled(name, metric));
         if let Some(reason) = Some(variant).filter(|_| !read(variant)).and_then(why) {
@@ -139,6 +145,13 @@ pub(crate) fn compare(
         }
         return Err(Obstacle::Missing(
             match (read(variant), read(&experiment.baseline)) {
+                (false, _) if metric.family == Family::Reported => "the program reported none",
+                (false, _) if metric.family == Family::MachineOperation => {
+                    match metric.is_of_kernel() && !experiment.is_emulated(variant) {
+                        true => "this machine's own kernel is not counted",
+                        false => "not counted: a warning says why",
+                    }
+                }
                 (false, _) => "not counted here",
                 (true, false) => "not counted for the baseline",
                 (true, true) => "never counted in the same round as the baseline",
@@ -160,6 +173,21 @@ pub(crate) fn compare(
     }
 }
 
+/// Why a figure that a processor's time decides, or that only this machine's kernel has, is not there.
+fn no_time(experiment: &Experiment, variant: &str, metric: Metric) -> Option<String> {
+    let has_it = metric.is_of_machine() || ON_MACHINE.contains(&metric.name);
+    if experiment.kvm && metric.is_under_kvm() && !experiment.is_emulated(variant) {
+        return Some("times on this machine's kernel are not compared with times under KVM".to_owned());
+    }
+    let under_kvm = |name: &str| metric.is_under_kvm() && experiment.is_timed(name);
+    let measured = |name: &str| experiment.is_emulated(name) && !has_it && !under_kvm(name);
+    if measured(variant) {
+        return Some("not measured on an emulated machine".to_owned());
+    }
+    measured(&experiment.baseline)
+        .then(|| "the baseline is on an emulated machine, where it is not measured".to_owned())
+}
+
 /// Why amounts without an upper bound are not compared.
 pub(crate) const OPEN: &str = "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
                     much";
@@ -173,6 +201,9 @@ pub(crate) fn estimated(
 ) -> Result<Comparison, Obstacle> {
     let n = count.pairs;
     let confidence = experiment.judging.confidence;
+    if experiment.layouts > 1 && !pairs.is_exact() && n >= FEWEST_PAIRS {
+        return with_layouts(pairs, count, confidence);
+    }
     let (interval, scale) = match experiment.judging.estimator {
         // Emulated counts that are the same each time need no interval and no trimming.
         _ if pairs.is_exact() => paired(pairs, confidence, &mut rng),
@@ -200,15 +231,62 @@ pub(crate) fn estimated(
         Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut rng),
     };
     let p = interval.p_value(0.0, n as usize, confidence);
-    Ok(Comparison { interval, scale, p, count })
+    Ok(Comparison { interval, scale, p, count, spread: None })
+}
+
+/// The comparison of programs that were built in several layouts: as without them, in each layout by itself, and then over
+/// the layouts.
+fn with_layouts(pairs: &Pairs, count: Count, confidence: f64) -> Result<Comparison, Obstacle> {
+    let Some(groups) = by_layout(&pairs.values) else {
+        let reason = "the archive does not have the layouts of all rounds".to_owned();
+        return Err(Obstacle::Withheld(reason, count));
+    };
+    if groups.len() < 2 {
+        return Err(Obstacle::TooFew("1 layout is too few for an interval: 2 are needed".to_owned(), count));
+    }
+    let (interval, spread, scale) = if pairs.values.iter().all(is_positive) {
+        let (interval, spread) = across(&groups, confidence, typical_log_ratio, log_ratio_by_round);
+        (interval, spread, Scale::Log)
+    } else {
+        let differences = |pairs: &[Pair]| -> Vec<f64> {
+            pairs.iter().map(|pair| pair.variant - average(pair.baselines())).collect()
+        };
+        let mean = |pairs: &[Pair]| average(differences(pairs).into_iter());
+        let (interval, spread) = across(&groups, confidence, mean, differences);
+        let baseline = average(pairs.values.iter().map(|pair| average(pair.baselines())));
+        (interval, spread, Scale::Difference { baseline })
+    };
+    let p = interval.p_value(0.0, groups.len(), confidence);
+    Ok(Comparison { interval, scale, p, count, spread: Some(spread) })
+}
+
+/// The adaptive trimmed mean of the log-ratios of one layout.
+fn typical_log_ratio(pairs: &[Pair]) -> f64 {
+    let ratios = |pair: &Pair| {
+        let variant = pair.variant;
+        pair.baselines().map(move |baseline| (variant / baseline).ln())
+    };
+    let mut sorted: Vec<f64> = pairs.iter().flat_map(ratios).collect();
+    sorted.sort_by(f64::total_cmp);
+    if equal(&sorted) {
+        return sorted.first().copied().unwrap_or_default();
+    }
+    adaptive(&sorted, &vec![1; sorted.len()])
+}
+
+fn log_ratio_by_round(pairs: &[Pair]) -> Vec<f64> {
+    pairs.iter().map(|pair| pair.variant.ln() - average(pair.baselines().map(f64::ln))).collect()
+}
+
+fn is_positive(pair: &Pair) -> bool {
+    pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0)
 }
 
 /// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. 0 has no
 /// logarithm, and adding 1 to every value would make the verdict depend on the unit. The means are not trimmed, because
 /// trimming would remove rare events.
 pub(crate) fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
-    let positive = |pair: &Pair| pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0);
-    if pairs.values.iter().all(positive) {
+    if pairs.values.iter().all(is_positive) {
         return (log_ratios(&pairs.values, confidence, rng), Scale::Log);
     }
     differences(&pairs.values, confidence, rng)
@@ -249,9 +327,7 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Inte
         low: centred.low + middle,
         high: centred.high + middle,
     };
-    let by_round: Vec<f64> =
-        pairs.iter().map(|pair| pair.variant.ln() - average(pair.baselines().map(f64::ln))).collect();
-    found.stretched(inflation(&by_round))
+    found.stretched(inflation(&log_ratio_by_round(pairs)))
 }
 
 /// The difference of the means, and the baseline's mean.

@@ -4,7 +4,9 @@ use widthwise_experiment::{Experiment, Metric};
 
 use crate::bootstrap::Interval;
 use crate::comparison::{Comparison, Obstacle, NOTHING_READ};
-use crate::effect::{Floor, Scale};
+use crate::effect::Scale;
+use crate::floor::Floor;
+use crate::power::Projection;
 use crate::wording::margin;
 use crate::{Verdict, Word};
 
@@ -30,6 +32,9 @@ pub(crate) fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> V
         source: None,
         word: Word::NoData,
         reason: None,
+        rounds_to_decide: None,
+        detectable: None,
+        spread: None,
     }
 }
 
@@ -61,9 +66,15 @@ pub(crate) fn stopped(
 
 /// The figures of a comparison, without a word yet.
 pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
-    let Comparison { interval: Interval { estimate, low, high }, scale, p, count } = comparison;
-    let blank =
-        Verdict { p: Some(*p), pairs: count.pairs, coverage: count.coverage, source: count.source, ..blank };
+    let Comparison { interval: Interval { estimate, low, high }, scale, p, count, spread } = comparison;
+    let blank = Verdict {
+        p: Some(*p),
+        pairs: count.pairs,
+        coverage: count.coverage,
+        source: count.source,
+        spread: *spread,
+        ..blank
+    };
     match scale {
         Scale::Log => {
             Verdict { ratio: Some(estimate.exp()), low: Some(low.exp()), high: Some(high.exp()), ..blank }
@@ -91,13 +102,22 @@ pub(crate) fn floor_of(control: &Comparison) -> Floor {
     Floor::of(control.interval, control.scale)
 }
 
+/// What multiple testing makes of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Significance {
+    /// The adjusted p-value.
+    pub adjusted: f64,
+    /// The inverse of the comparison's share of the risk.
+    pub multiplicity: f64,
+}
+
 /// The word. For a difference, the interval must exclude none, the estimate exceed the floor, and the adjusted p-value
 /// be small enough. Otherwise the variant is equivalent if its whole interval lies inside the margin, and else
 /// inconclusive.
 pub(crate) fn worded(
     blank: Verdict,
     comparison: &Comparison,
-    adjusted: f64,
+    Significance { adjusted, multiplicity }: Significance,
     control: &Result<Comparison, Obstacle>,
     allowed: Option<&str>,
 ) -> Verdict {
@@ -112,6 +132,17 @@ pub(crate) fn worded(
             };
         }
     };
+    let projection = Projection {
+        rounds: figures.pairs,
+        interval: comparison.interval,
+        scale: comparison.scale,
+        floor,
+        multiplicity,
+        confidence: figures.confidence,
+        margin: figures.equal_within,
+        spread: comparison.spread,
+        floor_spread: control.as_ref().ok().and_then(|control| control.spread),
+    };
     let (word, reason) = match doubt(&figures, comparison, adjusted, floor) {
         None if comparison.interval.estimate < 0.0 => (Word::Lower, None),
         None => (Word::Higher, None),
@@ -124,7 +155,10 @@ pub(crate) fn worded(
         (Some(reason), Some(allowed)) => Some(format!("{reason}; {allowed}")),
         (reason, allowed) => reason.or(allowed.map(str::to_owned)),
     };
-    with_floor(Verdict { word, reason, ..figures }, floor, comparison.scale)
+    let rounds_to_decide = (word == Word::Inconclusive).then(|| projection.rounds_to_decide()).flatten();
+    let detectable = Some(projection.detectable(figures.pairs));
+    let verdict = Verdict { word, reason, rounds_to_decide, detectable, ..figures };
+    with_floor(verdict, floor, comparison.scale)
 }
 
 /// Why no difference can be called.

@@ -179,6 +179,16 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
+/// The value below which that share of ascending samples lies, interpolated as in spreadsheets and R's default (Hyndman & Fan
+/// 1996, definition 7). The intervals of the bootstrap have their own quantile, definition 6.
+pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
+    let last = ascending.len().checked_sub(1)?;
+    let place = share.clamp(0.0, 1.0) * last as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(ascending[below] + (place - below as f64) * (ascending[above] - ascending[below]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,5 +235,12 @@ mod tests {
         assert!(close(student_two_sided(1e4, 1.0), 2.0 / PI * (1e-4_f64).atan()));
         assert_eq!(student_two_sided(f64::INFINITY, 9.0), 0.0);
         assert!(close(student_two_sided(0.0, 9.0), 1.0));
+    }
+
+    #[test]
+    fn quantiles_of_samples_are_those_of_a_spreadsheet() {
+        let samples = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!((quantile(&samples, 0.25), quantile(&samples, 0.5)), (Some(1.75), Some(2.5)));
+        assert_eq!((quantile(&[7.0], 0.75), quantile(&[], 0.5)), (Some(7.0), None));
     }
 }

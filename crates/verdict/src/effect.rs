@@ -1,5 +1,4 @@
-//! The scale of a comparison: a ratio or, where a run counted 0, a difference. The detection floor and the margin of
-//! equivalence on each scale.
+//! The scale of a comparison: a ratio or, where a run counted 0, a difference. The margin of equivalence on each scale.
 
 use widthwise_experiment::units::{Quantity, Unit};
 
@@ -57,35 +56,6 @@ impl Scale {
     }
 }
 
-/// The detection floor of an A/A comparison: √(reach² + estimate²). The reach is the distance from the estimate to the
-/// farther end of the interval. The true difference of this pair is 0, so an estimate inside its reach is mostly
-/// chance: the far end of the interval would count it twice and hide real differences. Without the estimate the floor
-/// would ignore states that outlive a run: see `docs/verdicts.md`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Floor {
-    departure: f64,
-    scale: Scale,
-}
-
-impl Floor {
-    /// The floor that this interval of the A/A control sets.
-    pub fn of(control: Interval, scale: Scale) -> Floor {
-        let Interval { estimate, low, high } = control;
-        let reach = (estimate - low).max(high - estimate);
-        Floor { departure: scale.departure(reach.hypot(estimate)), scale }
-    }
-
-    /// The floor as a departure on the scale of another comparison: where only the variant counted 0 in some run, the
-    /// A/A control has a ratio, and the variant has none.
-    pub fn on(self, scale: Scale) -> f64 {
-        match (self.scale, scale) {
-            (Scale::Log, Scale::Difference { baseline }) => self.departure * baseline,
-            (Scale::Difference { baseline }, Scale::Log) => self.departure / baseline,
-            _ => self.departure,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,14 +78,5 @@ mod tests {
             |baseline, low, high| Scale::Difference { baseline }.is_within(interval(low, high), 0.01);
         assert!(beside(1000.0, -9.0, 9.0) && !beside(1000.0, -11.0, 9.0) && !beside(1000.0, -9.0, 11.0));
         assert!(beside(0.0, 0.0, 0.0) && !beside(0.0, 0.0, 1e-9), "beside 0 only 0 is equal");
-    }
-
-    #[test]
-    fn a_floor_keeps_its_meaning_on_another_scale() {
-        let ratio = Floor::of(Interval { estimate: 0.0, low: -0.02, high: 0.02 }, Scale::Log);
-        assert!((ratio.on(Scale::Difference { baseline: 50.0 }) - 50.0 * 0.02_f64.exp_m1()).abs() < 1e-12);
-        let amount =
-            Floor::of(Interval { estimate: 3.0, low: -1.0, high: 7.0 }, Scale::Difference { baseline: 50.0 });
-        assert_eq!((amount.on(Scale::Difference { baseline: 8.0 }), amount.on(Scale::Log)), (5.0, 0.1));
     }
 }

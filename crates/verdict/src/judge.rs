@@ -3,11 +3,11 @@
 use widthwise_experiment::{metric, VariantStatus};
 
 use crate::comparison::{baselines, compare, differs, obstacle, Comparison, Obstacle};
-use crate::decision::{blank, of_control, stopped, worded};
+use crate::decision::{blank, of_control, stopped, worded, Significance};
 use crate::multiple_testing::{adjusted, weights, Member};
 use crate::pairs::Campaign;
-use crate::runtime::weigh;
 use crate::typical::typical;
+use crate::x32_runtime::weigh;
 use crate::{Evidence, Judgement};
 
 /// Every verdict on this evidence.
@@ -46,7 +46,9 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     let members: Vec<Member> =
         of_family.iter().zip(weights).map(|(&(p, _), weight)| Member { p, weight }).collect();
     let comparisons = members.len();
-    let mut adjusted = adjusted(&members).into_iter();
+    let significance =
+        |(adjusted, member): (f64, &Member)| Significance { adjusted, multiplicity: 1.0 / member.weight };
+    let mut significances = adjusted(&members).into_iter().zip(&members).map(significance);
 
     let mut verdicts = Vec::new();
     for (variant, results) in &made {
@@ -61,8 +63,9 @@ pub fn judge(evidence: &Evidence) -> Judgement {
             verdicts.push(match result {
                 Err(obstacle) => stopped(blank, obstacle, floor),
                 Ok(comparison) => {
-                    let adjusted = adjusted.next().unwrap_or(1.0);
-                    worded(blank, comparison, adjusted, floor, allowed.as_deref())
+                    let none = Significance { adjusted: 1.0, multiplicity: 1.0 };
+                    let significance = significances.next().unwrap_or(none);
+                    worded(blank, comparison, significance, floor, allowed.as_deref())
                 }
             });
         }

@@ -11,16 +11,21 @@ mod comparison;
 mod decision;
 pub mod distribution;
 mod effect;
+mod floor;
 mod judge;
+pub mod layouts;
 pub mod multiple_testing;
+pub mod overview;
 mod pairs;
+pub mod power;
 pub mod repeats;
 pub use widthwise_experiment::rng;
-mod runtime;
 pub mod scaling;
+pub mod scaling_summary;
 pub mod starvation;
 pub mod stopping;
-pub mod study;
+mod x32_runtime;
+
 pub mod trimmed_mean;
 mod typical;
 pub mod wording;
@@ -34,9 +39,11 @@ use widthwise_experiment::outcome::{Round, Run, Source};
 use widthwise_experiment::role::control_of;
 use widthwise_experiment::{Experiment, Metric};
 
+use crate::layouts::Spread;
+
 pub use comparison::{FEWEST_PAIRS, TEN_RUNS};
 pub use judge::{half_width, judge};
-pub use runtime::{RuntimePart, RuntimeShare};
+pub use x32_runtime::{RuntimePart, RuntimeShare};
 
 /// The outcome of a verdict, in one word. `Lower` and `Higher` compare the variant's figure with the baseline's;
 /// whether lower is better depends on the metric.
@@ -130,6 +137,13 @@ pub struct Verdict {
     pub word: Word,
     /// Why there is no verdict, or why it is neither `lower` nor `higher`.
     pub reason: Option<String>,
+    /// Of an inconclusive verdict: how many rounds would decide if the estimate stays; absent beyond 10 000.
+    pub rounds_to_decide: Option<u32>,
+    /// The smallest difference that as many rounds as these find in nine of ten campaigns: a fraction or, where there is
+    /// no ratio, an amount. Absent for the A/A control.
+    pub detectable: Option<f64>,
+    /// Where programs were built in several layouts: how far these differ.
+    pub spread: Option<Spread>,
 }
 
 impl Verdict {
@@ -198,12 +212,4 @@ pub struct Judgement {
     pub comparisons: usize,
     /// The x32 runtime's share in the verdicts on time, where it replaced the kernel's x32 support.
     pub runtime: RuntimePart,
-}
-
-impl Judgement {
-    /// The verdict on that variant in that metric, for a caller who knows why it must be withheld
-    /// ([`Verdict::withhold`]).
-    pub fn verdict_mut(&mut self, variant: &str, metric: Metric) -> Option<&mut Verdict> {
-        self.verdicts.iter_mut().find(|verdict| verdict.variant == variant && verdict.metric == metric)
-    }
 }

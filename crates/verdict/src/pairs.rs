@@ -23,6 +23,8 @@ pub(crate) struct Campaign<'a> {
     runs: Runs<'a>,
     emulated: Runs<'a>,
     memory: Runs<'a>,
+    /// The layout of each round, where programs have several.
+    layouts: BTreeMap<u32, u32>,
 }
 
 /// By variant and round.
@@ -46,6 +48,8 @@ pub(crate) struct Pair {
     pub baseline: f64,
     /// The A/A control's, where both were read.
     pub control: Option<f64>,
+    /// The layout that the programs had, where there are several.
+    pub layout: Option<u32>,
 }
 
 impl Pair {
@@ -65,16 +69,18 @@ pub(crate) struct Extremes {
 }
 
 impl Extremes {
-    fn add(&mut self, variant: &Reading, baseline: &Reading, control: Option<&Reading>) {
+    fn add(&mut self, variant: &Reading, baseline: &Reading, control: Option<&Reading>, layout: Option<u32>) {
         self.lowest.push(Pair {
             variant: variant.value,
             baseline: baseline.highest(),
             control: control.map(Reading::highest),
+            layout,
         });
         self.highest.push(Pair {
             variant: variant.highest(),
             baseline: baseline.value,
             control: control.map(|control| control.value),
+            layout,
         });
     }
 
@@ -104,7 +110,8 @@ pub(crate) struct Pairs {
 impl Pairs {
     /// Whether these are emulated counts that were the same each time: they have no random error.
     pub fn is_exact(&self) -> bool {
-        self.emulated && self.values.len() > 1 && self.values.windows(2).all(|pair| pair[0] == pair[1])
+        let same = |a: &Pair, b: &Pair| Pair { layout: None, ..*a } == Pair { layout: None, ..*b };
+        self.emulated && self.values.len() > 1 && self.values.windows(2).all(|pair| same(&pair[0], &pair[1]))
     }
 }
 
@@ -118,6 +125,7 @@ impl<'a> Campaign<'a> {
             runs: of_kind(RoundKind::Timed),
             emulated: of_kind(RoundKind::Emulated),
             memory: of_kind(RoundKind::Memory),
+            layouts: evidence.rounds.iter().filter_map(|round| Some((round.number, round.layout?))).collect(),
         }
     }
 
@@ -175,15 +183,17 @@ impl<'a> Campaign<'a> {
             let mut beside = [first.get(&round), second.get(&round)].into_iter().flatten();
             let Some(baseline) = beside.next() else { continue };
             let control = beside.next();
+            let layout = self.layouts.get(&round).copied();
             pairs.values.push(Pair {
                 variant: reading.value,
                 baseline: baseline.value,
                 control: control.map(|control| control.value),
+                layout,
             });
-            extremes.add(&reading, baseline, control);
+            extremes.add(&reading, baseline, control, layout);
             for read in [&reading, baseline].into_iter().chain(control) {
                 pairs.coverage = pairs.coverage.min(read.coverage);
-                pairs.emulated &= read.source == Source::Emulated;
+                pairs.emulated &= read.source.is_emulated();
                 is_bounded |= read.upper.is_some();
             }
             pairs.source = pairs.source.or(Some(reading.source));
@@ -211,7 +221,8 @@ impl<'a> Campaign<'a> {
 
     /// Why a metric was not emulated for this variant.
     pub fn not_emulated(&self, variant: &str, metric: Metric) -> Option<String> {
-        let own = self.emulated.get(variant).filter(|_| metric.can_be_emulated())?;
+        let own =
+            self.emulated.get(variant).filter(|_| metric.can_be_emulated() || metric.is_of_machine())?;
         own.values().find_map(|run| match &run.ending {
             Ending::SpawnFailed { reason } => Some(reason.clone()),
             ending => failure(ending),
@@ -231,9 +242,9 @@ impl<'a> Campaign<'a> {
         }))
     }
 
-    /// Whether a variant has any timed run.
+    /// Whether a variant has any timed run, or one on an emulated machine.
     pub fn result(&self, variant: &str) -> bool {
-        self.runs.contains_key(variant)
+        self.runs.contains_key(variant) || self.emulated.contains_key(variant)
     }
 }
 
@@ -261,8 +272,10 @@ mod tests {
     #[test]
     fn only_emulated_counts_that_are_the_same_each_time_are_exact() {
         let pairs = |values: &[(f64, f64)], emulated| {
-            let values =
-                values.iter().map(|&(variant, baseline)| Pair { variant, baseline, control: None }).collect();
+            let values = values
+                .iter()
+                .map(|&(variant, baseline)| Pair { variant, baseline, control: None, layout: None })
+                .collect();
             Pairs { values, extremes: None, coverage: 1.0, source: None, emulated }.is_exact()
         };
         assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));

@@ -71,7 +71,7 @@ pub fn difference(a: &[f64], b: &[f64], scale: Scale) -> Difference {
         let reason = "the spread of a variant with one recording is unknown";
         return Difference { ratio: ratio(found), ..Difference::withheld(reason) };
     }
-    let half = half_width(a, b, scale.comparisons.max(1));
+    let half = half_width(a, b, 0.0, (1.0 - CONFIDENCE) / scale.comparisons.max(1) as f64);
     let (low, high) = (found - half, found + half);
     let margin = scale.equal_within * of_a;
     let (word, reason) = if (low > 0.0 || high < 0.0) && found.abs() >= scale.resolution {
@@ -88,15 +88,57 @@ pub fn difference(a: &[f64], b: &[f64], scale: Scale) -> Difference {
     Difference { ratio: ratio(found), low: ratio(low), high: ratio(high), floor, word, reason }
 }
 
-/// Half of the interval around the difference of the means.
-fn half_width(a: &[f64], b: &[f64], comparisons: usize) -> f64 {
+/// How a difference of two variants compares with the spread of one variant's recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Separation {
+    /// The spread is unknown: each variant has one recording.
+    Unknown,
+    /// Recordings of one variant may differ as much.
+    Within,
+    /// Recordings of one variant rarely differ as much: the interval of confidence [`BEYOND`] is without 0.
+    Beyond,
+    /// The interval of confidence [`CLEAR`] is without 0, and both variants were recorded repeatedly.
+    Clear,
+}
+
+/// The confidence of [`Separation::Beyond`].
+pub const BEYOND: f64 = 0.99;
+/// The confidence of [`Separation::Clear`].
+pub const CLEAR: f64 = 0.999;
+
+/// Compares a difference of two variants with the spread of their recordings.
+///
+/// Values are multiples of `step`, in their unit: two equal ones may be different before they were rounded, so that the
+/// variance is at least that of the rounding. A difference below `resolution` is within the spread.
+pub fn separation(a: &[f64], b: &[f64], step: f64, resolution: f64) -> Separation {
+    if a.is_empty() || b.is_empty() {
+        return Separation::Unknown;
+    }
+    let found = (mean(b) - mean(a)).abs();
+    if found < resolution {
+        return Separation::Within;
+    }
+    if a.len() + b.len() == 2 {
+        return Separation::Unknown;
+    }
+    // The variance of a uniform distribution as wide as the step.
+    let least = step * step / 12.0;
+    let is_outside = |confidence: f64| found > half_width(a, b, least, 1.0 - confidence);
+    match (is_outside(BEYOND), is_outside(CLEAR) && a.len().min(b.len()) >= FEWEST_RECORDINGS) {
+        (false, _) => Separation::Within,
+        (true, false) => Separation::Beyond,
+        (true, true) => Separation::Clear,
+    }
+}
+
+/// Half of the interval around the difference of the means. The variance is at least `least`.
+fn half_width(a: &[f64], b: &[f64], least: f64, risk: f64) -> f64 {
     let (of_a, of_b) = (a.len() as f64, b.len() as f64);
     let freedom = of_a + of_b - 2.0;
-    let variance = (squares(a) + squares(b)) / freedom;
+    let variance = ((squares(a) + squares(b)) / freedom).max(least);
     if variance == 0.0 {
         return 0.0;
     }
-    let risk = (1.0 - CONFIDENCE) / comparisons as f64;
     student_quantile(1.0 - risk / 2.0, freedom) * (variance * (1.0 / of_a + 1.0 / of_b)).sqrt()
 }
 
@@ -149,6 +191,39 @@ mod tests {
         assert_eq!(difference(&[], &[50e3], BYTES).word, Word::NoData);
         assert_eq!(difference(&[0.0; 2], &[5e3; 2], BYTES).ratio, None);
         assert_eq!(difference(&[0.0; 2], &[5e3; 2], BYTES).word, Word::Higher);
+    }
+
+    #[test]
+    fn a_difference_is_clear_only_beyond_the_spread_of_repeated_recordings() {
+        let of = |a: &[f64], b: &[f64]| separation(a, b, 4096.0, 4096.0);
+        assert_eq!(of(&[1e6], &[5e5]), Separation::Unknown);
+        assert_eq!(of(&[1e6], &[1e6 + 100.0]), Separation::Within);
+        assert_eq!(of(&[1e6, 1.1e6], &[9e5, 1.05e6]), Separation::Within);
+        // Equal to the page, which is no proof that they are equal.
+        assert_eq!(of(&[1e6; 2], &[1e6 + 8192.0; 2]), Separation::Within);
+        assert_eq!(of(&[1e6; 2], &[1e6 + 3e4; 2]), Separation::Beyond);
+        assert_eq!(of(&[1e6; 2], &[2e6; 2]), Separation::Clear);
+        // One variant was recorded once: never clear.
+        assert_eq!(of(&[1e6; 3], &[9e6]), Separation::Beyond);
+        assert_eq!(separation(&[100.0; 2], &[96.0; 2], 0.0, 0.0), Separation::Clear);
+    }
+
+    #[test]
+    fn pages_that_differ_by_chance_are_within_the_spread() {
+        let mut rng = Rng::new(11);
+        for recordings in [1, 2, 3, 6] {
+            let mut counts = [0; 2];
+            for _ in 0..20_000 {
+                // Blocks of 64 KiB, as the kernel maps pages of a file around a fault.
+                let mut side = || (0..recordings).map(|_| (rng.below(5) << 16) as f64).collect::<Vec<f64>>();
+                match separation(&side(), &side(), 65536.0, 65536.0) {
+                    Separation::Clear => counts[1] += 1,
+                    Separation::Beyond => counts[0] += 1,
+                    _ => {}
+                }
+            }
+            assert!(counts[0] < 1000 && counts[1] < 100, "{counts:?} of 20 000 with {recordings} recordings");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use widthwise_experiment::scale::{Attempt, CpuWait};
+use widthwise_experiment::scale::{CpuWait, GroupRun};
 
 /// A cell whose tasks lost more of their time than this to others is withheld.
 pub const MOST_LOST: f64 = 0.05;
@@ -53,22 +53,21 @@ pub struct Starved {
 }
 
 impl Waiting {
-    /// Sums up the attempts of a cell; None where waiting was not recorded.
-    pub fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<Waiting> {
-        let recorded: Vec<(&Attempt, &CpuWait)> =
-            attempts.filter_map(|attempt| Some((attempt, attempt.cpu_wait.as_ref()?))).collect();
-        let waits: Vec<&(&Attempt, &CpuWait)> =
+    /// Sums up the runs of a cell; None where waiting was not recorded.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a GroupRun>) -> Option<Waiting> {
+        let recorded: Vec<(&GroupRun, &CpuWait)> =
+            runs.filter_map(|run| Some((run, run.cpu_wait.as_ref()?))).collect();
+        let waits: Vec<&(&GroupRun, &CpuWait)> =
             recorded.iter().filter(|(_, wait)| wait.waited_ns.is_some()).collect();
         let unknown = recorded.iter().find_map(|(_, wait)| wait.unknown.clone());
         if recorded.is_empty() {
             return None;
         }
         let (by_wait, quota) = lost_waiting(&waits);
-        let elapsed: f64 = recorded.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum();
+        let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
-        let capacity: f64 =
-            recorded.iter().map(|(attempt, wait)| attempt.elapsed_ns as f64 * wait.cpus as f64).sum();
+        let capacity: f64 = recorded.iter().map(|(run, wait)| run.elapsed_ns as f64 * wait.cpus as f64).sum();
         let others: f64 = recorded.iter().map(|(_, wait)| wait.others_ns as f64).sum();
         let waited = (!waits.is_empty()).then(|| {
             let waited: f64 = waits.iter().filter_map(|(_, wait)| wait.waited_ns).sum::<u64>() as f64;
@@ -95,17 +94,17 @@ impl Waiting {
 }
 
 /// The time in which tasks ran or waited; where they slept for most of it, the time that passed.
-fn time_of_tasks(waits: &[&(&Attempt, &CpuWait)]) -> f64 {
-    let of = |(attempt, wait): &(&Attempt, &CpuWait)| {
-        let wanted = attempt.cpu_ns + wait.waited_ns.unwrap_or(0);
-        wanted.max(attempt.elapsed_ns) as f64
+fn time_of_tasks(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
+    let of = |(run, wait): &(&GroupRun, &CpuWait)| {
+        let wanted = run.cpu_ns + wait.waited_ns.unwrap_or(0);
+        wanted.max(run.elapsed_ns) as f64
     };
     waits.iter().map(|one| of(one)).sum()
 }
 
 /// The share that was lost by waiting for others, of all tasks or of the one that waited longest, whichever is more; and
 /// whether a quota had most of it.
-fn lost_waiting(waits: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
+fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> (f64, bool) {
     let sum = |of: fn(&CpuWait) -> u64| waits.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
     let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
     let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
@@ -116,8 +115,8 @@ fn lost_waiting(waits: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
     let most = if is_crowded { others + throttled - uncertain } else { others + throttled + uncertain };
     let lost = sum(|wait| wait.waited_ns.unwrap_or(0)).min(most).max(0.0);
     let longest = sum(|wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
-    let used: f64 = waits.iter().map(|(attempt, _)| attempt.cpu_ns as f64).sum();
-    let elapsed: f64 = waits.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum::<f64>().max(1.0);
+    let used: f64 = waits.iter().map(|(run, _)| run.cpu_ns as f64).sum();
+    let elapsed: f64 = waits.iter().map(|(run, _)| run.elapsed_ns as f64).sum::<f64>().max(1.0);
     let of_all = lost / (lost + used).max(elapsed);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
     let of_one = if is_crowded { 0.0 } else { longest / elapsed };
@@ -154,15 +153,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// An attempt of two members on two CPUs, of a second.
-    fn attempt(wait: CpuWait) -> Attempt {
+    /// A run of two members on two CPUs, of a second.
+    fn run(wait: CpuWait) -> GroupRun {
         let text = r#"{"round":0,"position":0,"cell":{"variant":"a","mode":"threads","placement":"cores","processes":2},
             "purpose":"timed","events":null,"ending":{"ended":"done"},"failure":null,"elapsed_ns":1000000000,
             "spread_ns":0,"cpu_ns":1000000000,"before_fork":null,"members":[],"counters":{},"memory":null,
             "output_digest":null,"remarks":[]}"#;
-        let mut attempt: Attempt = serde_json::from_str(text).unwrap();
-        attempt.cpu_wait = Some(wait);
-        attempt
+        let mut run: GroupRun = serde_json::from_str(text).unwrap();
+        run.cpu_wait = Some(wait);
+        run
     }
 
     fn wait() -> CpuWait {
@@ -170,7 +169,7 @@ mod tests {
     }
 
     fn of(wait: CpuWait) -> Waiting {
-        Waiting::of([attempt(wait)].iter()).unwrap()
+        Waiting::of([run(wait)].iter()).unwrap()
     }
 
     #[test]
@@ -192,7 +191,7 @@ mod tests {
     #[test]
     fn one_starved_member_starves_the_cell() {
         // 64 CPUs, one of which another program uses: 1 % of the members' time, half of the elapsed time.
-        let mut one = attempt(CpuWait {
+        let mut one = run(CpuWait {
             waited_ns: Some(500 * MS),
             longest_ns: Some(500 * MS),
             others_ns: 500 * MS,
@@ -243,7 +242,7 @@ mod tests {
         let found = of(wait);
         assert_eq!((found.starved(2), found.waited), (None, None));
         assert_eq!((found.unknown.as_deref(), found.others), (Some("no schedstat"), 0.5));
-        let mut old = attempt(CpuWait::default());
+        let mut old = run(CpuWait::default());
         old.cpu_wait = None;
         assert_eq!(Waiting::of([old].iter()), None);
     }
@@ -251,7 +250,7 @@ mod tests {
     #[test]
     fn a_program_that_sleeps_is_judged_by_elapsed_time() {
         let mut sleeper =
-            attempt(CpuWait { waited_ns: Some(2 * MS), longest_ns: Some(MS), others_ns: 30 * MS, ..wait() });
+            run(CpuWait { waited_ns: Some(2 * MS), longest_ns: Some(MS), others_ns: 30 * MS, ..wait() });
         sleeper.cpu_ns = 4 * MS;
         assert_eq!(Waiting::of([sleeper].iter()).unwrap().starved(2), None);
     }

@@ -3,6 +3,7 @@
 use widthwise_experiment::outcome::Reading;
 use widthwise_experiment::Metric;
 
+use crate::distribution::quantile;
 use crate::pairs::Campaign;
 use crate::trimmed_mean::trimmed_mean;
 use crate::Typical;
@@ -35,29 +36,9 @@ pub(crate) fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Opt
                 f64::INFINITY
             }
         }),
-        median: quartile(&values, 0.5),
-        low_quartile: quartile(&values, 0.25),
-        high_quartile: quartile(&values, 0.75),
+        median: quantile(&values, 0.5)?,
+        low_quartile: quantile(&values, 0.25)?,
+        high_quartile: quantile(&values, 0.75)?,
         runs: values.len() as u32,
     })
-}
-
-/// A quantile as spreadsheets and R's default have it (Hyndman & Fan 1996, definition 7).
-fn quartile(sorted: &[f64], level: f64) -> f64 {
-    let place = level * (sorted.len() as f64 - 1.0);
-    let below = place.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quartiles_are_those_of_a_spreadsheet() {
-        assert_eq!(quartile(&[1.0, 2.0, 3.0, 4.0], 0.25), 1.75);
-        assert_eq!(quartile(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.5);
-        assert_eq!(quartile(&[7.0], 0.75), 7.0);
-    }
 }

@@ -1,7 +1,6 @@
 //! Verdicts as text. Numbers have as many digits as their interval justifies.
 
 mod figures;
-mod overview;
 
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -9,7 +8,6 @@ use widthwise_experiment::Experiment;
 
 use crate::{Judgement, Verdict, Word};
 use figures::Figures;
-pub use overview::overview;
 
 /// A ratio as a difference in per cent, with this number of decimals: `−14.8 %`, `+38 %`, `0.0 %`.
 pub fn percent(ratio: f64, digits: usize) -> String {
@@ -76,12 +74,20 @@ pub fn floor(verdict: &Verdict) -> Option<String> {
 }
 
 /// The verb for a metric, and the words for less, as much and more of it.
-fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, [&'static str; 3]) {
+pub(crate) fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, [&'static str; 3]) {
     match (verdict.metric.unit, verdict.metric.family) {
         (Unit::Bytes, _) => ("uses", ["less", "much", "more"]),
         (Unit::Nanoseconds, _) => ("needs", ["less", "much", "more"]),
-        (Unit::Count, Family::Counter) => ("needs", ["fewer", "many", "more"]),
-        (Unit::Count, Family::Accounting | Family::Series | Family::Runtime) => {
+        (
+            Unit::Count,
+            Family::Counter
+            | Family::Machine
+            | Family::InstructionClass
+            | Family::Operation
+            | Family::MachineOperation,
+        ) => ("needs", ["fewer", "many", "more"]),
+        (Unit::Count, Family::CacheModel) => ("has", ["fewer", "many", "more"]),
+        (Unit::Count, Family::Accounting | Family::Series | Family::Runtime | Family::Reported) => {
             ("has", ["fewer", "many", "more"])
         }
     }
@@ -124,8 +130,15 @@ fn unknown(verdict: &Verdict) -> String {
     let (verb, [less, _, more]) = verb_and_comparatives(verdict);
     let noun = verdict.metric.noun;
     let floor = floor(verdict).map_or(String::new(), |floor| format!("; floor {floor}"));
-    let range =
-        Figures::of(verdict).map_or(String::new(), |figures| format!(" ({}{floor})", figures.range()));
+    let rounds = match (verdict.rounds_to_decide, verdict.spread) {
+        (Some(rounds), _) => format!("; about {rounds} rounds would decide"),
+        (None, Some(spread)) if spread.lasting > 0.5 => {
+            "; more layouts would decide (--randomize-layout=N), not more rounds".to_owned()
+        }
+        _ => String::new(),
+    };
+    let range = Figures::of(verdict)
+        .map_or(String::new(), |figures| format!(" ({}{floor}{rounds})", figures.range()));
     format!("{verb} {less} or {more} {noun}{range}")
 }
 
@@ -176,6 +189,42 @@ pub fn sentence(verdict: &Verdict) -> String {
     }
 }
 
+/// The smallest difference that as many rounds find in nine of ten campaigns, of the variant with the widest interval.
+fn found_reliably(judgement: &Judgement, deciding: &[widthwise_experiment::Metric]) -> Option<String> {
+    let of_metric = |metric: &widthwise_experiment::Metric| {
+        let of = judgement.verdicts.iter().filter(|verdict| verdict.metric == *metric);
+        let widest = of
+            .filter(|verdict| verdict.ratio.is_some())
+            .max_by(|a, b| a.detectable.unwrap_or(0.0).total_cmp(&b.detectable.unwrap_or(0.0)))?;
+        // Exact counts find any difference, in two rounds.
+        let detectable = widest.detectable.filter(|detectable| *detectable > 0.0)?;
+        Some((widest.pairs, format!("{} for {}", share(detectable), metric.noun)))
+    };
+    let all: Vec<(u32, String)> = deciding.iter().filter_map(of_metric).collect();
+    let rounds = all.iter().map(|(rounds, _)| *rounds).min()?;
+    let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
+    Some(format!("Nine of ten campaigns of {rounds} rounds find a difference of {}.", texts.join(", ")))
+}
+
+/// How many layouts the programs had, and how far comparisons differ from one layout to another; none if each had one.
+pub fn layouts(judgement: &Judgement, experiment: &Experiment) -> Option<String> {
+    let of_metric = |metric: widthwise_experiment::Metric| {
+        let own =
+            judgement.verdicts.iter().filter(|verdict| verdict.metric == metric && verdict.ratio.is_some());
+        let widest =
+            own.filter_map(|verdict| verdict.spread).max_by(|a, b| a.deviation.total_cmp(&b.deviation))?;
+        let size = match widest.deviation {
+            0.0 => "no more than their noise".to_owned(),
+            deviation => share(deviation.exp_m1()),
+        };
+        Some((widest.layouts, format!("{size} in {}", metric.noun)))
+    };
+    let all: Vec<(u32, String)> = experiment.deciding().into_iter().filter_map(of_metric).collect();
+    let count = all.iter().map(|(layouts, _)| *layouts).max()?;
+    let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
+    Some(format!("{count} layouts of each program; their spread is {}.", texts.join(", ")))
+}
+
 /// The result of a campaign: a sentence for each variant on the deciding metrics, the detection floor, and the meaning
 /// of the intervals and words.
 pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
@@ -197,6 +246,7 @@ pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
     if !floors.is_empty() {
         sentences.push(format!("The smallest difference this machine can resolve: {}.", floors.join(", ")));
     }
+    sentences.extend(found_reliably(judgement, &deciding));
     sentences.extend(promise(judgement, experiment));
     sentences
 }
@@ -288,6 +338,7 @@ mod tests {
             allocator: "glibc".to_owned(),
             thp: Thp::System,
             environment: BTreeMap::new(),
+            kernel: Default::default(),
             binary: None,
         };
         Experiment {
@@ -305,6 +356,10 @@ mod tests {
             warmup: 0,
             memory: 0,
             judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
+            order: widthwise_experiment::schedule::Order::Between,
+            cache_model: Default::default(),
+            kvm: false,
+            layouts: 0,
             seed: 1,
         }
     }
@@ -330,6 +385,9 @@ mod tests {
             source: None,
             word: if ratio < 1.0 { Word::Lower } else { Word::Higher },
             reason: None,
+            rounds_to_decide: None,
+            detectable: None,
+            spread: None,
         }
     }
 
@@ -475,6 +533,10 @@ mod tests {
     fn the_confidence_text_names_the_confidence_the_risk_and_the_comparisons() {
         let experiment = |confidence| Experiment {
             judging: Judging { confidence, equal_within: 0.01, estimator: Estimator::Paired },
+            order: widthwise_experiment::schedule::Order::Between,
+            cache_model: Default::default(),
+            kvm: false,
+            layouts: 0,
             ..experiment()
         };
         let judgement = |comparisons| Judgement {

@@ -6,8 +6,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::Args;
 use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::{Check, Request};
+use widthwise_experiment::resolve::MEMORY_ROUNDS;
 use widthwise_experiment::{
-    bytes, duration, percentage, spec, Axis, Located, RequestError, RequestErrorKind, SourceLocation,
+    bytes, duration, percentage, spec, Axis, CacheModel, Located, RequestError, RequestErrorKind,
+    SourceLocation,
 };
 
 use crate::failure::Failure;
@@ -36,7 +38,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", help_heading = "Program")]
     name: Option<String>,
 
-    /// ABIs: x86-64,x32,i386
+    /// ABIs: x86-64,x32,i386; of other processors ppc64,ppc,arm64,armhf,ppc64el,riscv64,s390x, under emulation
     #[arg(long, value_name = "ABI,…", help_heading = "Axes")]
     abi: Vec<String>,
     /// Compilers: gcc-12,clang-14, or all
@@ -54,6 +56,9 @@ pub struct Arguments {
     /// Named sets of environment variables; `default` is none
     #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
     env: Vec<String>,
+    /// Kernels: host, debian:amd64, debian:686-pae, debian:amd64+x32, or a bzImage's path; all but host in an emulated machine
+    #[arg(long, value_name = "KERNEL,…", help_heading = "Axes")]
+    kernel: Vec<String>,
     /// Combinations to leave out of the matrix, such as abi=x32,compiler=clang-14; once for each
     #[arg(long, value_name = "AXIS=VALUE,…", help_heading = "Axes")]
     exclude: Vec<String>,
@@ -85,6 +90,9 @@ pub struct Arguments {
     /// Kill a run that lasts longer (default: 10m)
     #[arg(long, value_name = "TIME", help_heading = "Run")]
     timeout: Option<String>,
+    /// End an emulated machine whose kernel has not started its first process after this time (default: 4m)
+    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    boot_timeout: Option<String>,
     /// The exit status that counts as success (default: 0)
     #[arg(long, value_name = "STATUS", help_heading = "Run")]
     exit_status: Option<i32>,
@@ -95,7 +103,7 @@ pub struct Arguments {
     /// Stop after this number of timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
     pub rounds: Option<u32>,
-    /// Stop when CPU time and peak memory (`scale`: every throughput) are known to ± this
+    /// Stop when CPU time and peak memory (`scale`: every throughput) have intervals of at most ± this
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     pub precision: Option<String>,
     /// Stop after this time
@@ -105,14 +113,23 @@ pub struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
     /// Read memory over time, in separate rounds after the timed ones (6, or this number; `scale` always does, in 1)
-    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "6", help_heading = "Measure")]
-    memory: Option<u32>,
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, help_heading = "Measure")]
+    memory: Option<Option<u32>>,
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
     /// Report no difference if the whole interval lies within ± this (default: 1%)
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, help_heading = "Measure")]
     equal_within: Option<String>,
+    /// Also count the instructions of emulated machines by class
+    #[arg(long, help_heading = "Measure")]
+    instruction_classes: bool,
+    /// Also count the misses of modelled caches on emulated kernels: those of this machine (host), or of a named processor
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "host", help_heading = "Measure")]
+    cache_model: Option<String>,
+    /// Also time the programs on other kernels, each run in a boot of its own under KVM (`doctor` says whether it works here)
+    #[arg(long, help_heading = "Measure")]
+    kvm: bool,
     /// Seed of the random orders, paddings and resampling
     #[arg(long, value_name = "N", help_heading = "Measure")]
     seed: Option<u64>,
@@ -177,6 +194,7 @@ impl Arguments {
             (Axis::Allocator, &self.allocator, "--allocator"),
             (Axis::Thp, &self.thp, "--thp"),
             (Axis::Env, &self.env, "--env"),
+            (Axis::Kernel, &self.kernel, "--kernel"),
         ] {
             for value in values.iter().flat_map(|values| values.split(',')) {
                 request.add_axis_value(axis, value, SourceLocation::Flag(flag))?;
@@ -215,6 +233,7 @@ impl Arguments {
         set(&mut run.setup, text(&self.setup, "--setup"));
         set(&mut run.teardown, text(&self.teardown, "--teardown"));
         set(&mut run.timeout, read(&self.timeout, "--timeout", duration::parse)?);
+        set(&mut run.boot_timeout, read(&self.boot_timeout, "--boot-timeout", duration::parse)?);
         set(
             &mut run.exit_status,
             self.exit_status.map(|n| Located::new(n, SourceLocation::Flag("--exit-status"))),
@@ -230,9 +249,19 @@ impl Arguments {
         self.add_stopping(request)?;
         let measure = &mut request.measure;
         set(&mut measure.warmup, self.warmup.map(|n| Located::new(n, SourceLocation::Flag("--warmup"))));
-        set(&mut measure.memory, self.memory.map(|n| Located::new(n, SourceLocation::Flag("--memory"))));
+        set(
+            &mut measure.memory,
+            self.memory.map(|n| Located::new(n.unwrap_or(MEMORY_ROUNDS), SourceLocation::Flag("--memory"))),
+        );
         set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
         set(&mut measure.equal_within, read(&self.equal_within, "--equal-within", percentage::parse)?);
+        let classes = self.instruction_classes;
+        set(
+            &mut measure.instruction_classes,
+            classes.then(|| Located::new(true, SourceLocation::Flag("--instruction-classes"))),
+        );
+        set(&mut measure.cache_model, read(&self.cache_model, "--cache-model", cache_model)?);
+        set(&mut measure.kvm, self.kvm.then(|| Located::new(true, SourceLocation::Flag("--kvm"))));
         set(&mut measure.seed, self.seed.map(|n| Located::new(n, SourceLocation::Flag("--seed"))));
         set(
             &mut measure.baseline,
@@ -328,6 +357,14 @@ pub fn set<T>(place: &mut Option<Located<T>>, value: Option<Located<T>>) {
     if value.is_some() {
         *place = value;
     }
+}
+
+fn cache_model(name: &str) -> Result<CacheModel, RequestErrorKind> {
+    CacheModel::find(name).ok_or_else(|| RequestErrorKind::Unknown {
+        what: "cache model",
+        name: name.to_owned(),
+        known: CacheModel::all().map(|model| model.name().to_owned()).collect(),
+    })
 }
 
 pub fn read<T>(

@@ -1,6 +1,8 @@
 //! `compare`: the main job.
 
 mod emulated;
+mod emulated_machine;
+mod functions;
 mod heap;
 mod max_time;
 mod memory;
@@ -14,8 +16,7 @@ use widthwise_experiment::VariantStatus;
 
 use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Metadata};
-use widthwise_experiment::metric::Family;
-use widthwise_experiment::model::{Cpus, Estimator, Experiment};
+use widthwise_experiment::model::{Cpus, Estimator, Experiment, Variant};
 use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
@@ -23,21 +24,23 @@ use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::comparison::{self};
 use widthwise_measure::core_lock::{self, CoreLock};
-use widthwise_measure::plan::{Participant, Plan};
+use widthwise_measure::passes::emulated_machine::timed;
+use widthwise_measure::plan::{Machine, Participant, Plan};
+use widthwise_measure::proc::affinity;
 use widthwise_measure::rounds::{End, RoundsError};
-use widthwise_measure::run::{Accounting, Limits, Runner};
-use widthwise_report::text::Palette;
-use widthwise_report::{html, json, terminal};
+use widthwise_measure::run::limits::Limits;
+use widthwise_measure::run::runner::{Accounting, Runner};
 
 use crate::arguments::Arguments;
 use crate::compare::emulated::Emulator;
 use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
+use crate::explain::excerpts;
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
 use crate::load_report::{self, LoadedReport};
-use crate::output;
+use crate::micro;
 use crate::output::short;
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
@@ -55,9 +58,10 @@ Examples:
   widthwise compare ./a.out ./b.out --run '{binary} input'   # finished programs
   widthwise compare fib.py --run 'python3 {binary} 30'       # a script
   widthwise compare --binary x86-64=./a64 --binary i386=./a32
+  widthwise compare micro:getpid,strcpy --abi x86-64,x32     # operations of the micro suite
   widthwise compare widthwise.toml --precision 1% --max-time 5m --json=report.json";
 
-/// Build every variant, run them interleaved, and say what each costs.
+/// Build every variant, run them interleaved, and report what each costs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", question::metrics()))]
 pub struct Compare {
@@ -69,18 +73,22 @@ pub struct Compare {
     /// Where campaigns are kept
     #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
     archive: PathBuf,
-    /// Go on with a campaign that was interrupted; a stopping rule may be given anew
+    /// Continue an interrupted campaign; a new stopping rule may be given
     #[arg(long, value_name = "CAMPAIGN", help_heading = "Campaign")]
     resume: Option<PathBuf>,
-    /// Read peak memory by stopping each process at its exit: exact to the page, needs no rights, perturbs
+    /// Read peak memory by stopping each process at its exit: exact to the page, without privileges; it perturbs the run
     #[arg(long, help_heading = "Campaign")]
     exit_stop: bool,
-    /// Record the heap in runs of each variant's own, 2 to 6 by how long they take, or so many: who asked for how much,
-    /// where (`widthwise explain --heap`)
+    /// Record the heap in separate runs of each variant (2 to 6, by their duration, or this number): which lines request how
+    /// much memory (`widthwise explain --heap`)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
           value_parser = recordings, help_heading = "Campaign")]
     heap: Option<Recordings>,
-    /// Builds made at once
+    /// Count instructions, cache and branch misses of each function under valgrind, and page faults, in runs of each variant's own
+    /// (`widthwise explain --time`)
+    #[arg(long, help_heading = "Campaign")]
+    functions: bool,
+    /// Number of parallel builds
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
     /// The report as JSON: instead of the terminal's, or in a file beside it
@@ -97,7 +105,7 @@ struct Recordings(Option<u32>);
 
 /// What `--heap` says.
 fn recordings(word: &str) -> Result<Recordings, String> {
-    /// Nobody waits for more.
+    /// More would take too long.
     const MOST: u32 = 100;
     match word {
         "auto" => Ok(Recordings(None)),
@@ -142,17 +150,24 @@ impl Compare {
     /// A new campaign's request, checked.
     fn begun(&self, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         self.arguments.name_something("compare")?;
-        let request = self.arguments.request(|request| self.question.say(request))?;
+        let mut request = self.arguments.request(|request| self.question.say(request))?;
+        let here = std::env::current_dir().map_err(Failure::machine)?;
+        micro::complete(&mut request, &here.join(&self.archive))?;
         refuse_words_of_scale(&request)?;
         let (request, experiment) = session::resolve(request, &compilers)?;
+        if self.heap.is_some() && experiment.variants.iter().all(Variant::is_emulated) {
+            return Err(Failure::request(
+                "--heap: the heap is not recorded on an emulated machine; leave it out, or the emulated variants",
+            ));
+        }
         Ok(Session { compilers, request, experiment, archive: None })
     }
 
-    /// A campaign that goes on: its own request, with the stopping rule of the command line.
+    /// A resumed campaign: its own request, with the stopping rule of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
             return Err(Failure::request(
-                "--resume goes on with the campaign as it was begun: only --rounds, --precision and --max-time may be given anew",
+                "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
             ));
         }
         let mut archive = Archive::resume(folder).map_err(Failure::request)?;
@@ -177,7 +192,7 @@ impl Compare {
     ) -> Result<Archive, Failure> {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
-        let fingerprint = preparation::fingerprint(experiment, prepared, &place.here);
+        let fingerprint = preparation::fingerprint(experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = resumed {
             let was = archive.metadata().machine.clone();
@@ -244,21 +259,26 @@ impl Compare {
         let accounting = if self.exit_stop { Accounting::ExitStop } else { Accounting::Free };
         let scratch = archive.folder().join("scratch");
         let mut runner = Runner::new(&scratch, &experiment.metrics, accounting).map_err(Failure::machine)?;
-        let lock = core(experiment, progress);
+        let is_timed = experiment.is_timed(&experiment.baseline);
+        let lock = if is_timed { core(experiment, progress) } else { None };
         let cpus = cpus(experiment, lock.as_ref());
         if let [cpu] = cpus[..] {
-            core_lock::step_aside(cpu);
+            affinity::step_aside(cpu);
         }
         let emulator = Emulator::of(runner.missing_counters());
-        for text in
-            remarks(experiment, &runner, lock.as_ref(), accounting).into_iter().chain(emulator.remarks())
+        let of_timing =
+            if is_timed { remarks(experiment, &runner, lock.as_ref(), accounting) } else { Vec::new() };
+        for text in of_timing
+            .into_iter()
+            .chain(emulator.remarks())
+            .chain(micro::working_sets::remark(experiment, &Topology::here()))
+            .chain(emulated_machine::remarks(experiment, &prepared.variants))
         {
             archive.warn(&text).map_err(Failure::machine)?;
         }
         let emulated_alone;
-        let is_timed =
-            |metric: &Metric| metric.family != Family::Series && !emulator.metrics.contains(metric);
-        let experiment = if !experiment.metrics.iter().any(is_timed) {
+        let is_timed_metric = |metric: &Metric| metric.is_timed() && !emulator.metrics.contains(metric);
+        let experiment = if !experiment.metrics.iter().any(is_timed_metric) {
             emulated_alone = emulated::without_timing(experiment);
             &emulated_alone
         } else {
@@ -267,6 +287,8 @@ impl Compare {
         let mut plan = Plan {
             participants,
             seed: experiment.seed,
+            order: experiment.order,
+            layouts: experiment.layouts,
             first_round: archive.next_round(),
             warmup: experiment.warmup,
             cpus,
@@ -297,23 +319,51 @@ impl Compare {
         runner: &mut Runner,
         recorder: &mut Recorder,
     ) -> Result<End, RoundsError<ArchiveError>> {
-        if !recorder.has_enough() {
-            let end = comparison::measure(plan, runner, recorder)?;
+        let everyone = plan.participants.clone();
+        // Times are compared natively, or under KVM, and not across.
+        let is_native = !experiment.is_emulated(&experiment.baseline);
+        plan.participants.retain(|participant| match participant.machine {
+            Machine::Native => is_native,
+            Machine::Guest(_) => experiment.kvm,
+            Machine::User { .. } => false,
+        });
+        if experiment.is_timed(&experiment.baseline) && !recorder.has_enough() {
+            let end = match is_native {
+                true => comparison::measure(plan, runner, recorder)?,
+                false => {
+                    let operations = emulated_machine::operations(experiment);
+                    timed::measure(plan, &experiment.metrics, operations.as_ref(), runner, recorder)?
+                }
+            };
             if end != End::Enough {
                 return Ok(end);
             }
         }
         plan.participants.retain(|participant| recorder.is_compared(&participant.name));
-        let end = memory::sample(experiment, plan, runner, recorder)?;
-        if end != End::Enough {
-            return Ok(end);
-        }
-        plan.participants.retain(|participant| recorder.is_compared(&participant.name));
-        let end = emulator.emulate(plan, runner, recorder)?;
-        match self.heap {
-            Some(Recordings(number)) if end == End::Enough => {
-                heap::record(plan, &prepared.compilers, number, runner, recorder)
+        if is_native {
+            let end = memory::sample(experiment, plan, runner, recorder)?;
+            if end != End::Enough {
+                return Ok(end);
             }
+            plan.participants.retain(|participant| recorder.is_compared(&participant.name));
+            let end = emulator.emulate(plan, runner, recorder)?;
+            if end != End::Enough {
+                return Ok(end);
+            }
+            let end = emulated::count_operations(experiment, plan, runner, recorder)?;
+            if end != End::Enough {
+                return Ok(end);
+            }
+        }
+        let end = emulated_machine::count(experiment, plan, everyone, runner, recorder)?;
+        let end = match self.heap {
+            Some(Recordings(number)) if end == End::Enough && is_native => {
+                heap::record(plan, &prepared.compilers, number, runner, recorder)?
+            }
+            _ => end,
+        };
+        match end {
+            End::Enough if self.functions && is_native => functions::record(plan, runner, recorder),
             _ => Ok(end),
         }
     }
@@ -321,32 +371,15 @@ impl Compare {
     /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
     fn report(&self, folder: &Path) -> Result<(), Failure> {
         let archive = Archive::read(folder).map_err(Failure::machine)?;
-        let presentation = LoadedReport::new(&archive)?.with_heap(&archive);
-        let campaign = presentation.campaign();
-        let page = folder.join("report.html");
-        output::keep(&page, html::render(&campaign).as_bytes())?;
-        if let Some(path) = &self.json {
-            output::put(path, (json::render(&campaign).map_err(Failure::machine)? + "\n").as_bytes())?;
-        }
-        if !output::is_stdout(&self.json) {
-            let options = terminal::Options {
-                width: output::width(),
-                all_metrics: self.all_metrics,
-                palette: Palette::coloured(),
-                why: folder.join("heap").is_dir().then(|| "widthwise explain --heap".to_owned()),
-                report: Some(short(&page)),
-            };
-            // anstream leaves the colours out where there is no terminal, and where NO_COLOR is set.
-            anstream::print!("{}", terminal::render(&campaign, &options));
-        }
-        if presentation.has_failed() {
-            return Err(Failure::told());
-        }
-        Ok(())
+        let loaded = LoadedReport::new(&archive, None)?.with_heap(&archive);
+        let excerpts = excerpts::of(&archive, &loaded.comparison()?, Some(folder))?;
+        let inner_loops = micro::loops::of_campaign(&archive, &loaded.comparison()?);
+        let loaded = loaded.with_explanations(excerpts).with_inner_loops(inner_loops);
+        loaded.publish(&self.json, self.all_metrics)
     }
 }
 
-/// Everyone who takes part: the baseline first, then the variants that can be started, and the baseline again.
+/// The participants: the baseline, the variants that can be started, and the A/A control.
 /// `out` are those who failed before a campaign was resumed.
 fn participants(
     experiment: &Experiment,
@@ -365,11 +398,17 @@ fn participants(
                     slug: ready.slug.clone(),
                     role: experiment.role(&ready.name),
                     start: start.clone(),
+                    machine: ready.machine.clone(),
+                    further_layouts: ready.further_layouts.clone(),
                 };
                 if is_baseline {
                     let name = experiment.control();
                     let (slug, role) = (slug(&name), Role::Control);
-                    control = Some(Participant { name, slug, role, start: start.clone() });
+                    let machine = ready.machine.clone();
+                    let mut layouts = prepared.control.iter().cloned();
+                    let start = layouts.next().unwrap_or_else(|| start.clone());
+                    let further_layouts = layouts.collect();
+                    control = Some(Participant { name, slug, role, start, further_layouts, machine });
                     all.insert(0, participant);
                 } else {
                     all.push(participant);
@@ -404,7 +443,7 @@ fn ending(
     let (why, result) = match ended {
         Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
         Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
-        Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
+        Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::reported())),
         Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
         Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
     };
@@ -456,7 +495,7 @@ fn remarks(
     } else if let Some(reason) = &runner.without_taskstats {
         remarks.push(format!(
             "peak address space, sums over processes and their number were not read: taskstats: {reason} (it takes \
-             CAP_NET_ADMIN; `--exit-stop` needs no rights)"
+             CAP_NET_ADMIN; `--exit-stop` needs no privileges)"
         ));
     }
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
@@ -467,7 +506,7 @@ fn remarks(
     }
     if experiment.launch.concurrent {
         remarks.push(
-            "the runs of a round were made together, and took turns on one CPU: what they share of its caches is in \
+            "the runs of a round ran concurrently, in time slices on one CPU: what they share of its caches is in \
              their CPU time, and they have no wall time of their own"
                 .into(),
         );
@@ -486,7 +525,7 @@ fn refuse_words_of_scale(request: &Request) -> Result<(), Failure> {
     let Some(run) = &request.program.run else { return Ok(()) };
     match placeholder::used(&run.value).find(|word| scale::WORDS.contains(word)) {
         Some(word) => Err(Failure::request(format!(
-            "{}: {{{word}}} is filled in by `widthwise scale`, which studies several processes; here there is one",
+            "{}: {{{word}}} is filled in by `widthwise scale`, which measures several processes; compare has one",
             run.location
         ))),
         None => Ok(()),

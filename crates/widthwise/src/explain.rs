@@ -1,31 +1,44 @@
 //! `explain`: why two variants differ.
 
+mod brought;
+mod close_names;
+pub mod excerpts;
+mod export;
+mod function;
+mod heaps;
 mod import;
+mod layout;
 mod log_file;
+mod mapped;
+mod memory;
+mod page;
+mod program;
+mod programs;
 pub mod reading;
+mod recorder;
+mod size;
 pub mod sources;
+mod time;
 mod trees;
+mod types;
+pub mod variants;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use widthwise_anatomy::heap::profile::Column;
-use widthwise_anatomy::heap::site::{self, Pair, Site};
-use widthwise_anatomy::heap::wrappers::{self, Wrapper};
 use widthwise_anatomy::heap::Symbols;
-use widthwise_anatomy::import::{folded, pprof};
+use widthwise_anatomy::layout::Weights;
 use widthwise_archive::Archive;
-use widthwise_machine::{abi, compiler};
-use widthwise_measure::heap::recorder::Recorder;
-use widthwise_report::heap::{short_name, Explanation, SitePeaks};
-use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::memory::difference;
 use widthwise_report::peaks::MaxRss;
 use widthwise_report::text::Palette;
+use widthwise_report::Comparison;
 
-use self::reading::Read;
-use self::sources::Source;
+use self::export::Export;
+use self::heaps::{Frames, Heaps};
+use self::program::Program;
+use self::programs::Programs;
+use self::sources::{Source, Wanted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::load_report::LoadedReport;
@@ -36,20 +49,24 @@ const EQUAL_WITHIN: f64 = 0.01;
 
 const EXAMPLES: &str = "\
 Examples:
-  widthwise explain                          # after `compare --heap`: memory, then the heap
-  widthwise explain --heap                   # the baseline and the first other variant
+  widthwise explain                          # the baseline and the first other variant
+  widthwise explain x86-64 i386              # these two: memory by cause, heap by type and site
+  widthwise explain x86-64 i386 --html=why.html
+  widthwise explain ./a64 ./a32              # two programs: their size, code and layouts
+  widthwise explain --heap                   # the heap alone
   widthwise explain --heap x86-64 i386       # these two
   widthwise explain --heap x32 --json=x32.json
+  widthwise explain --time x86-64 x32        # after `compare --functions`: counts by function
   widthwise explain --heap before.log after.log
   widthwise explain --heap before after      # two folders of recordings
   widthwise explain massif.out.4711          # also files of massif, heaptrack and pprof
   widthwise explain --skip-frames xmalloc --skip-frames 'luaM_*'";
 
-/// Explain why two variants of a campaign differ
+/// Explain why two variants differ: memory by cause, size, code, layouts, counts by function
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
-    /// One or two variants of the campaign, files of the heap recorder, or folders of them. The logs of one
+    /// One or two variants of the campaign, two programs, files of the heap recorder, or folders of them. The logs of one
     /// process tree are one recording; a folder may have several recordings of one program
     #[arg(value_name = "VARIANT", num_args = 0.., value_parser = crate::arguments::text())]
     sides: Vec<String>,
@@ -59,7 +76,19 @@ pub struct Explain {
     /// Show allocation sites alone: the lines of the program that allocate memory
     #[arg(long)]
     heap: bool,
-    /// Number of sites
+    /// Show the size, the code and the layouts of two variants' programs alone
+    #[arg(long, conflicts_with = "heap")]
+    code: bool,
+    /// Show the functions of two variants alone: emulated instructions, cache and branch misses, page faults
+    #[arg(long, conflicts_with_all = ["heap", "code", "function", "type_name", "html", "folded", "pprof"])]
+    time: bool,
+    /// Show one function of both programs, instruction by instruction
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["heap", "json"])]
+    function: Option<String>,
+    /// Draw one structure, class or union of both programs, member by member
+    #[arg(long = "type", value_name = "NAME", conflicts_with_all = ["heap", "json", "function"])]
+    type_name: Option<String>,
+    /// Number of sites, and of rows in each table
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     /// A function that only passes requests on, such as xmalloc: its callers are the sites (`luaM_*`: all functions with this
@@ -73,8 +102,8 @@ pub struct Explain {
     /// All results as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// A flame graph of the bytes at the peak, or of the difference: one self-contained page
-    #[arg(long, value_name = "FILE")]
+    /// One self-contained page: the explanation with a waterfall, flame graphs and structures; of --heap and of logs, the flame graph
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with_all = ["function", "type_name"])]
     html: Option<PathBuf>,
     /// Folded stacks of one variant's bytes at the peak (`-`: standard output)
     #[arg(long, value_name = "FILE")]
@@ -91,93 +120,145 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Reads the logs, names the sites, compares.
+    /// Reads what there is of both sides, and says why they differ.
     pub fn run(&self) -> Result<(), Failure> {
-        if self.preload || self.link_options.is_some() {
-            return self.recorder();
+        if self.preload {
+            return recorder::print_preload();
+        }
+        if let Some(abi) = &self.link_options {
+            return recorder::print_link_options(abi);
         }
         self.one_for_standard_output()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
-        let found = sources::find(&self.sides, &self.campaign);
-        let known = if self.is_plain() {
-            let system = self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()));
-            // What is wrong with the names comes first.
-            if found.is_ok() {
-                system?
-            } else {
-                system.unwrap_or_default()
-            }
-        } else {
-            None
-        };
-        let (program, sources) = match (found, known) {
-            (Err(failure), Some(known)) => {
-                anstream::print!("{known}\n  {}\n", failure.message());
-                return Ok(());
-            }
-            (found, known) => {
-                let found = found?;
-                if let Some(known) = known {
-                    anstream::println!("{known}");
-                }
-                found
-            }
-        };
-        let mut symbols = Symbols::default();
-        let mut read = Vec::new();
-        for source in &sources {
-            read.push(reading::read(source, &mut symbols)?);
+        if self.heap {
+            return self.explain_heap();
         }
-        let [a, rest @ ..] = read.as_slice() else {
-            return Err(Failure::request("nothing to explain"));
+        if self.time {
+            return self.explain_time();
+        }
+        if let Some(programs) = programs::named(&self.sides)? {
+            return self.explain_programs(&programs, &Weights::new());
+        }
+        if self.is_of_programs() {
+            let [a, b] = self.sides.as_slice() else {
+                return Err(Failure::request(
+                    "--code, --function and --type compare two variants, or two files: name both",
+                ));
+            };
+            return self.explain_programs(&variants::programs([a, b], &self.campaign)?, &self.objects()?);
+        }
+        if self.folded.is_some() || self.pprof.is_some() || sources::are_paths(&self.sides, &self.campaign) {
+            return self.explain_heap();
+        }
+        self.explain_variants()
+    }
+
+    /// Whether the request is about programs alone.
+    fn is_of_programs(&self) -> bool {
+        self.code || self.function.is_some() || self.type_name.is_some()
+    }
+
+    fn explain_programs(&self, programs: &[Program; 2], objects: &Weights) -> Result<(), Failure> {
+        if let Some(name) = &self.type_name {
+            return Programs::open(programs)?.show_type(name);
+        }
+        if let Some(function) = &self.function {
+            return Programs::open(programs)?.show_function(function);
+        }
+        page::explain_files(programs, self.top, objects, self.output())
+    }
+
+    /// The live objects of each type at the peak of the first variant's heap; none where it was not recorded.
+    fn objects(&self) -> Result<Weights, Failure> {
+        let wanted = sources::wanted(&self.sides, &self.campaign)?;
+        if !self.code {
+            return Ok(Weights::new());
+        }
+        let Ok(sources) = wanted.sources(&wanted.names) else { return Ok(Weights::new()) };
+        match Heaps::read(wanted.program().to_owned(), &sources, &self.frames(), &mut Symbols::default()) {
+            Ok(heaps) => Ok(heaps.objects()),
+            Err(failure) if failure.is_interrupted() => Err(failure),
+            Err(_) => Ok(Weights::new()),
+        }
+    }
+
+    /// Two variants of the campaign: all that is known of them. Of one variant: its memory, then its heap.
+    fn explain_variants(&self) -> Result<(), Failure> {
+        let wanted = sources::wanted(&self.sides, &self.campaign)?;
+        let report = LoadedReport::new(wanted.archive(), None)?;
+        let comparison = report.comparison()?;
+        let Some(names) = page::names(&wanted, &comparison) else {
+            return self.explain_one(&wanted, &comparison);
         };
-        let b = rest.first();
-        self.check_skip_frames(&read)?;
-        // The first recording is the one that stands for the side.
-        let wrappers = self.wrappers(&read);
-        let thin = wrappers.iter().filter(|wrapper| wrapper.is_thin);
-        let skip_frames: Vec<String> =
-            self.skip_frames.iter().cloned().chain(thin.map(|wrapper| wrapper.function.clone())).collect();
-        let sites = |read: &Read| -> Vec<Vec<Site>> {
-            let all = std::iter::once(&read.profile).chain(&read.others);
-            all.map(|profile| site::sites(profile, &read.program, &skip_frames)).collect()
-        };
-        let (of_a, of_b) = (sites(a), b.map(sites).unwrap_or_default());
-        let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
-        let site_peaks: Vec<SitePeaks> = site::peaks(&pairs, &of_a)
-            .into_iter()
-            .zip(site::peaks(&pairs, &of_b))
-            .map(|(a, b)| SitePeaks { a, b })
-            .collect();
+        let request = page::Request { frames: self.frames(), top: self.top, output: self.output() };
+        page::explain(&wanted, &comparison, &names, &request)
+    }
+
+    /// The memory of one variant as the system sees it, then its heap.
+    fn explain_one(&self, wanted: &Wanted, comparison: &Comparison) -> Result<(), Failure> {
+        let name = wanted.with_logs().into_iter().next().unwrap_or_default();
+        let is_plain = self.json.is_none() && self.html.is_none();
+        let memory = difference::terminal(comparison, &name, None, output::width(), &Palette::coloured());
+        if let (Some(memory), true) = (&memory, is_plain) {
+            anstream::println!("{memory}");
+        }
+        match self.explain_heap() {
+            Err(failure) if memory.is_some() && is_plain && !failure.is_interrupted() => {
+                anstream::println!("  {}", failure.message());
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Allocation sites alone, of one side or of two: variants, logs, or folders of logs.
+    fn explain_heap(&self) -> Result<(), Failure> {
+        let (program, sources) = sources::find(&self.sides, &self.campaign)?;
+        let heaps = Heaps::read(program, &sources, &self.frames(), &mut Symbols::default())?;
         let (max_rss, equal_within) = self.measured(&sources)?;
-        let explanation = Explanation {
-            program: &program,
-            a: &a.side,
-            b: b.map(|b| &b.side),
-            pairs: &pairs,
-            site_peaks: &site_peaks,
-            max_rss,
-            wrappers: &wrappers,
-            top: self.top,
-            equal_within,
+        let explanation = heaps.explanation(max_rss, equal_within, self.top);
+        let export = Export {
+            html: self.html.as_deref(),
+            folded: self.folded.as_deref(),
+            pprof: self.pprof.as_deref(),
         };
-        let has_exported =
-            self.export(&program, (a, rest.first()), &skip_frames, explanation.caution().as_deref())?;
+        export.write(&heaps, explanation.caution().as_deref())?;
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
-        } else if !has_exported {
+        } else if !export.is_any() {
             anstream::print!("{}", explanation.terminal(output::width(), &Palette::coloured()));
         }
         Ok(())
     }
 
+    /// The functions of two variants.
+    fn explain_time(&self) -> Result<(), Failure> {
+        let names = time::names(&self.sides, &self.campaign)?;
+        let [a, b] = names.each_ref().map(String::as_str);
+        // What is wrong with the names comes first.
+        variants::check([a, b], &self.campaign)?;
+        let time = time::section([a, b], &self.campaign, self.top).map_err(Failure::request)?;
+        page::explain_section([a, b], Box::new(time), self.output())
+    }
+
+    fn output(&self) -> page::Output<'_> {
+        page::Output { json: self.json.as_deref(), html: self.html.as_deref() }
+    }
+
+    fn frames(&self) -> Frames<'_> {
+        Frames { skip: &self.skip_frames, keep_wrappers: self.keep_wrappers }
+    }
+
     /// Refuses two documents on standard output, which would be neither.
     fn one_for_standard_output(&self) -> Result<(), Failure> {
-        let files = [("--html", &self.html), ("--folded", &self.folded), ("--pprof", &self.pprof)];
-        let is_output = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
-        let mut flags: Vec<String> =
-            files.iter().filter(|(_, path)| is_output(path)).map(|(flag, _)| format!("{flag} -")).collect();
-        flags.extend(output::is_stdout(&self.json).then(|| "--json".to_owned()));
+        let files = [
+            ("--html=-", &self.html),
+            ("--folded -", &self.folded),
+            ("--pprof -", &self.pprof),
+            ("--json", &self.json),
+        ];
+        let flags: Vec<&str> =
+            files.into_iter().filter(|(_, path)| output::is_stdout(path)).map(|(flag, _)| flag).collect();
         match flags.as_slice() {
             [first, second, ..] => Err(Failure::request(format!(
                 "{first} and {second} both write to standard output: give a file instead of -"
@@ -186,179 +267,16 @@ impl Explain {
         }
     }
 
-    /// The functions that hand on nearly all requests, of either side; none where the user has named some.
-    fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
-        let mut all: Vec<Wrapper> = Vec::new();
-        if self.keep_wrappers || !self.skip_frames.is_empty() {
-            return all;
-        }
-        for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
-            if all.iter().all(|known| known.function != wrapper.function) {
-                all.push(wrapper);
-            }
-        }
-        all
-    }
-
-    /// Refuses `--skip-frames` with a function that no stack of any recording goes through.
-    fn check_skip_frames(&self, read: &[Read]) -> Result<(), Failure> {
-        let profiles = || read.iter().flat_map(|read| std::iter::once(&read.profile).chain(&read.others));
-        for name in &self.skip_frames {
-            if profiles().any(|profile| site::goes_through(profile, name)) {
-                continue;
-            }
-            let functions: BTreeSet<String> = profiles()
-                .flat_map(|profile| &profile.frames)
-                .filter(|frame| !frame.function.starts_with("0x"))
-                .map(|frame| short_name(&frame.function))
-                .collect();
-            return Err(Failure::request(format!(
-                "--skip-frames {name}: no stack goes through a function of that name{}",
-                close_names(name, &functions)
-            )));
-        }
-        Ok(())
-    }
-
     /// What the campaign's timed rounds say of these sides, and its margin of equality; of logs nothing is known.
     fn measured(&self, sources: &[Source]) -> Result<(Option<MaxRss>, f64), Failure> {
         if sources::are_paths(&self.sides, &self.campaign) {
             return Ok((None, EQUAL_WITHIN));
         }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let presentation = LoadedReport::new(&archive)?;
-        let campaign = presentation.campaign();
+        let report = LoadedReport::new(&archive, None)?;
+        let comparison = report.comparison()?;
         let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        let max_rss = names.first().and_then(|a| campaign.max_rss(a, names.get(1).copied()));
-        Ok((max_rss, campaign.experiment.judging.equal_within))
-    }
-
-    /// Neither the heap alone nor a file is asked for.
-    fn is_plain(&self) -> bool {
-        let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
-        let logs = sources::are_paths(&self.sides, &self.campaign);
-        !(self.heap || self.json.is_some() || files || logs)
-    }
-
-    /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
-    fn system(&self, found: Option<&[Source]>) -> Result<Option<String>, Failure> {
-        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let presentation = LoadedReport::new(&archive)?;
-        let campaign = presentation.campaign();
-        let experiment = campaign.experiment;
-        let names: Vec<&str> = match found {
-            Some(sources) => sources.iter().map(|source| source.name.as_str()).collect(),
-            None if !self.sides.is_empty() => self.sides.iter().map(String::as_str).collect(),
-            None => {
-                let others = experiment.variants.iter().map(|variant| variant.name.as_str());
-                let others =
-                    others.filter(|name| *name != experiment.baseline && campaign.unable(name).is_none());
-                std::iter::once(experiment.baseline.as_str()).chain(others.take(1)).collect()
-            }
-        };
-        let Some((a, rest)) = names.split_first() else { return Ok(None) };
-        let (width, palette) = (output::width(), Palette::coloured());
-        Ok(difference::terminal(&campaign, a, rest.first().copied(), width, &palette))
-    }
-
-    /// Writes the files that were asked for; whether there were any.
-    fn export(
-        &self,
-        program: &str,
-        (a, b): (&Read, Option<&Read>),
-        skip_frames: &[String],
-        caution: Option<&str>,
-    ) -> Result<bool, Failure> {
-        let alone = |flag: &str| {
-            match b {
-            Some(_) => Err(Failure::request(format!(
-                "{flag} writes one variant: widthwise explain {} {flag} FILE; viewers compare two files themselves",
-                shell_words::quote(&a.side.name)
-            ))),
-            None => Ok(()),
-        }
-        };
-        if let Some(path) = &self.html {
-            let side = |read| {
-                let Read { side, profile, program, .. }: &Read = read;
-                flame::Side { name: &side.name, profile, program }
-            };
-            let cautious = caution.map_or(String::new(), |caution| format!(" ({caution})"));
-            let title = match b {
-                Some(b) => format!("{program}: heap of {} and {}{cautious}", a.side.name, b.side.name),
-                None => format!("{program}: heap of {}{cautious}", a.side.name),
-            };
-            let flame = Flame {
-                title: &title,
-                column: Column::PeakBytes,
-                first: side(a),
-                second: b.map(side),
-                through: skip_frames,
-            };
-            output::put(path, flame::page(&flame).as_bytes())?;
-        }
-        if let (Some(caution), true) = (caution, self.folded.is_some() || self.pprof.is_some()) {
-            anstream::eprintln!("warning: {caution}");
-        }
-        if let Some(path) = &self.folded {
-            alone("--folded")?;
-            let text = folded::write(&a.profile, Column::PeakBytes, folded::SourceLines::Shown);
-            output::put(path, text.as_bytes())?;
-        }
-        if let Some(path) = &self.pprof {
-            alone("--pprof")?;
-            output::put(path, &pprof::write(&a.profile))?;
-        }
-        Ok(self.html.is_some() || self.folded.is_some() || self.pprof.is_some())
-    }
-
-    fn recorder(&self) -> Result<(), Failure> {
-        let compilers = compiler::discover();
-        let compiler = compiler::default(&compilers).ok_or_else(|| {
-            Failure::machine("the heap recorder is built by a C compiler, and there is none; apt-get install gcc libc6-dev")
-        })?;
-        let recorder = Recorder::place(compiler).map_err(Failure::machine)?;
-        let Some(name) = &self.link_options else {
-            anstream::println!("{}", recorder.preload());
-            return Ok(());
-        };
-        let abi = abi::find(name).ok_or_else(|| {
-            let names: Vec<&str> = abi::ABIS.iter().map(|abi| abi.name).collect();
-            Failure::request(format!(
-                "--link-options {name}: there is no such ABI; there are {}",
-                names.join(", ")
-            ))
-        })?;
-        match recorder.link_options(abi) {
-            Some(words) => anstream::println!("{words}"),
-            None => {
-                let reason = recorder.missing.iter().find(|(missing, _)| *missing == abi.name);
-                let reason = reason.map_or("", |(_, reason)| reason.as_str());
-                return Err(Failure::machine(format!(
-                    "the recorder could not be built for {name}: {reason}"
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The functions whose names are most like one, as the end of a sentence.
-fn close_names(name: &str, functions: &BTreeSet<String>) -> String {
-    /// So many are named.
-    const MOST: usize = 5;
-    let wanted = name.trim_end_matches('*').to_lowercase();
-    let distance = |function: &String| {
-        let last = function.rsplit("::").next().unwrap_or(function).to_lowercase();
-        let away = strsim::damerau_levenshtein(&wanted, &last);
-        let is_part = !wanted.is_empty() && last.contains(&wanted);
-        (is_part || away <= wanted.chars().count().div_ceil(2)).then_some((!is_part, away))
-    };
-    let mut close: Vec<_> = functions.iter().filter_map(|name| Some((distance(name)?, name))).collect();
-    close.sort();
-    let names: Vec<&str> = close.into_iter().take(MOST).map(|(_, name)| name.as_str()).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!("; close to it are {}", names.join(", ")),
+        let max_rss = names.first().and_then(|a| comparison.max_rss(a, names.get(1).copied()));
+        Ok((max_rss, comparison.campaign.experiment.judging.equal_within))
     }
 }

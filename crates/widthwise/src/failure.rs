@@ -1,18 +1,18 @@
-//! What goes wrong, and the exit status it has: 1 the measured program, a build or this machine; 2 the request; 130 Ctrl-C.
+//! Errors of the command line, and their exit statuses: 1 the measured program, a build or the machine; 2 the request; 130 Ctrl-C.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
 use widthwise_report::sanitize;
 
-/// The exit status that shells give to what Ctrl-C has ended.
+/// The exit status that shells report for a process that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
-/// An error on its way out.
+/// An error that ends the command.
 #[derive(Debug)]
 pub struct Failure {
     status: u8,
-    /// Empty if everything has been said already.
+    /// Empty if the report already has the error.
     message: String,
 }
 
@@ -27,28 +27,28 @@ impl Failure {
         Failure { status: 1, message: error.to_string() }
     }
 
-    /// This machine failed us: a full disk, a launcher that was killed.
+    /// The machine failed: a full disk, a killed launcher.
     pub fn machine(error: impl Display) -> Failure {
         Failure { status: 1, message: error.to_string() }
     }
 
-    /// A variant failed, and the report has said so.
-    pub fn told() -> Failure {
+    /// A variant failed, and the report already shows it.
+    pub fn reported() -> Failure {
         Failure { status: 1, message: String::new() }
     }
 
-    /// The user asked for an end, and has been told how to go on: the status that shells give to what Ctrl-C has ended, so
-    /// that a script does not go on as if all had been measured.
+    /// The user interrupted the campaign; a message has named the command that continues it. The exit status is that of
+    /// Ctrl-C, so that a script does not continue as if everything had been measured.
     pub fn interrupted() -> Failure {
         Failure { status: INTERRUPTED, message: String::new() }
     }
 
-    /// Whether the user asked for an end.
+    /// Whether the user interrupted the campaign.
     pub fn is_interrupted(&self) -> bool {
         self.status == INTERRUPTED
     }
 
-    /// What went wrong, for a report that goes on without it.
+    /// The message, for a report that continues without the failed part.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -61,8 +61,8 @@ impl Failure {
         self
     }
 
-    /// Prints it once, and gives the exit status.
-    pub fn tell(self) -> ExitCode {
+    /// Prints the message once; returns the exit status.
+    pub fn print(self) -> ExitCode {
         if !self.message.is_empty() {
             let style = anstyle::AnsiColor::Red.on_default().bold();
             anstream::eprintln!("{style}error:{style:#} {}", sanitize::block(&self.message));

@@ -7,10 +7,11 @@ use std::path::Path;
 use widthwise_experiment::model::{Cpus, Experiment, Thp, Variant};
 use widthwise_experiment::request::MetricWord;
 use widthwise_experiment::{Axis, Located, Request, SourceLocation};
+use widthwise_machine::package::Packages;
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::setting::Settings;
 use widthwise_machine::topology::Topology;
-use widthwise_machine::{counters, valgrind};
+use widthwise_machine::{counters, qemu, valgrind};
 use widthwise_measure::program;
 
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ pub fn check(request: &Request, experiment: &Experiment) -> Result<(), Failure> 
     check_cpus(request)?;
     check_allocators(request, experiment)?;
     check_huge_pages(request, experiment)?;
+    check_kvm(request)?;
     check_counters(request)
 }
 
@@ -31,6 +33,15 @@ fn check_cpus(request: &Request) -> Result<(), Failure> {
     placement::place(&Topology::here(), &Policy::List(cpus.clone()), Kinds::All, 1)
         .map(drop)
         .map_err(|error| Failure::request(format!("{location}: {error}")))
+}
+
+/// A device that opens is not enough: a test boot has to reach its program.
+fn check_kvm(request: &Request) -> Result<(), Failure> {
+    let Some(Located { value: true, location }) = &request.measure.kvm else { return Ok(()) };
+    qemu::probe(&Packages::here()).kvm.map_err(|unavailable| {
+        let fix = unavailable.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+        Failure::request(format!("{location}: nothing can be timed under KVM here: {unavailable}{fix}"))
+    })
 }
 
 /// Where a value of an axis was named.
@@ -86,7 +97,7 @@ fn check_huge_pages(request: &Request, experiment: &Experiment) -> Result<(), Fa
             "this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE); leave out the axis".to_owned()
         }
         Err(error) => format!(
-            "transparent huge pages cannot be changed ({THP}: {error}); as root they can, and `never` needs no rights"
+            "transparent huge pages cannot be changed ({THP}: {error}); as root they can, and `never` needs no privileges"
         ),
     };
     Err(refused(request, Axis::Thp, variant.thp.name(), &reason))

@@ -1,5 +1,5 @@
-//! Ctrl-C. While runs are made, once ends the campaign after the current run, twice ends the run too. After the last run,
-//! and in verbs that make no runs, it ends the process at once; only a file that is being written is finished first.
+//! Ctrl-C. During the rounds, the first one ends the campaign after the current run, and the second one ends that run too.
+//! After the last run, and in verbs without runs, it ends the process at once; a file that is being written is completed first.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
@@ -11,39 +11,39 @@ use crate::failure;
 
 static TIMES: AtomicU8 = AtomicU8::new(0);
 static LISTENS: AtomicBool = AtomicBool::new(false);
-/// How a signal ends the process, from when on it does.
+/// How a signal ends the process; unset as long as signals are only counted.
 static END: OnceLock<End> = OnceLock::new();
 /// Files that are being written.
 static WRITERS: AtomicU32 = AtomicU32::new(0);
-/// A signal that came when the process was to end at once; 0: none.
-static CAME: AtomicI32 = AtomicI32::new(0);
+/// The signal that ends the process; 0: none arrived.
+static ENDING_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 #[derive(Debug)]
 enum End {
-    /// As if nobody listened.
+    /// By the default action of the signal.
     BySignal,
-    /// With this line on standard error, and the status of what was interrupted.
+    /// With this line on standard error and the exit status of an interrupt.
     Saying(String),
 }
 
-/// How often the user has asked for an end: 0 not, 1 after this run, 2 at once.
+/// How often the user has interrupted: 0 never; 1 the campaign ends after this run; 2 it ends at once.
 pub fn times() -> &'static AtomicU8 {
     &TIMES
 }
 
-/// From here on SIGINT, SIGTERM and SIGHUP are counted instead of ending us.
+/// From now on SIGINT, SIGTERM and SIGHUP are counted and do not end the process.
 pub fn listen() -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // SAFETY: the handler only touches atomics, writes to a file descriptor and ends the process.
-        unsafe { low_level::register(signal, move || came(signal))? };
+        unsafe { low_level::register(signal, move || handle(signal))? };
     }
     Ok(())
 }
 
-/// From here on SIGINT and SIGTERM end the process as they do anyway, but no file is left half-written.
+/// From now on SIGINT and SIGTERM end the process by default, but leave no half-written file.
 pub fn end_by_signal() -> std::io::Result<()> {
     let _ = END.set(End::BySignal);
     if LISTENS.swap(true, Ordering::SeqCst) {
@@ -51,24 +51,24 @@ pub fn end_by_signal() -> std::io::Result<()> {
     }
     for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: as above.
-        unsafe { low_level::register(signal, move || came(signal))? };
+        unsafe { low_level::register(signal, move || handle(signal))? };
     }
     Ok(())
 }
 
-/// All runs are made: from here on a signal ends the process at once, with this line. `is_obeyed`: what came so far has
-/// ended the rounds; else it ends the process now.
+/// All runs are complete: from now on a signal ends the process at once and prints this line. `is_obeyed`: earlier signals
+/// have ended the rounds; otherwise an earlier signal ends the process now.
 pub fn end_at_once(line: &str, is_obeyed: bool) -> std::io::Result<()> {
     listen()?;
     let _ = END.set(End::Saying(format!("\n{line}\n")));
     if !is_obeyed && TIMES.load(Ordering::SeqCst) > 0 {
-        CAME.store(SIGINT, Ordering::SeqCst);
+        ENDING_SIGNAL.store(SIGINT, Ordering::SeqCst);
         end_if_wanted();
     }
     Ok(())
 }
 
-/// Writes files that must be whole or not be there: what ends the process meanwhile ends it afterwards.
+/// Writes files that must be complete or absent: a signal that arrives meanwhile ends the process afterwards.
 pub fn finish<T>(write: impl FnOnce() -> T) -> T {
     WRITERS.fetch_add(1, Ordering::SeqCst);
     let written = write();
@@ -78,18 +78,18 @@ pub fn finish<T>(write: impl FnOnce() -> T) -> T {
 }
 
 /// The handler of all signals.
-fn came(signal: i32) {
+fn handle(signal: i32) {
     let _ = TIMES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| Some(n.saturating_add(1)));
     if END.get().is_some() {
-        // Either this sees that nothing is being written, or the writer sees that this has come.
-        CAME.store(signal, Ordering::SeqCst);
+        // Either this handler sees that no file is being written, or the writer sees the signal.
+        ENDING_SIGNAL.store(signal, Ordering::SeqCst);
         end_if_wanted();
     }
 }
 
-/// Ends the process, if it is to end and nothing is being written. Everything here may be called by a signal's handler.
+/// Ends the process if a signal asks for it and no file is being written. Async-signal-safe.
 fn end_if_wanted() {
-    let signal = CAME.load(Ordering::SeqCst);
+    let signal = ENDING_SIGNAL.load(Ordering::SeqCst);
     if signal == 0 || WRITERS.load(Ordering::SeqCst) > 0 {
         return;
     }

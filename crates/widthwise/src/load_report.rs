@@ -1,108 +1,173 @@
-//! From the archive to a report: samples are judged, and everything a reader wants to know is laid beside them.
+//! From the archive to a report, whatever the kind of the campaign: judges the samples and collects what the report shows.
 
-mod heap;
+pub mod heap;
+mod picture;
+pub mod scaling;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use widthwise_experiment::VariantStatus;
+use std::path::{Path, PathBuf};
 
-use widthwise_archive::{Archive, Samples};
+use widthwise_archive::{Archive, Metadata, Samples};
 use widthwise_experiment::model::Experiment;
+use widthwise_experiment::VariantStatus;
 use widthwise_machine::record::MachineRecord;
-use widthwise_report::campaign::RuntimeCalls;
-use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
+use widthwise_report::excerpt::Excerpt;
 use widthwise_report::heap::Recorded;
-use widthwise_report::MemoryRun;
+use widthwise_report::inner_loops::InnerLoop;
+use widthwise_report::text::Palette;
+use widthwise_report::{
+    terminal, BuildNote, Campaign, Comparison, MemoryRun, ProcessNote, Report, RuntimeCalls,
+};
 use widthwise_verdict::{judge, Evidence, Judgement};
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::short;
+use crate::output::{self, short};
 use crate::session::experiment;
+use scaling::LoadedScaling;
 
 /// A campaign read from its archive, and judged.
 pub struct LoadedReport {
     experiment: Experiment,
-    stored: Samples,
-    statuses: BTreeMap<String, VariantStatus>,
-    judgement: Judgement,
-    memory: Vec<MemoryRun>,
-    heap: Vec<Recorded>,
-    folder: String,
-    metadata: widthwise_archive::Metadata,
-    machine_lines: Vec<(String, String)>,
+    metadata: Metadata,
+    samples: Samples,
+    folder: PathBuf,
+    machine: Option<MachineRecord>,
+    body: Body,
+}
+
+/// What only one kind of campaign has.
+enum Body {
+    Comparison {
+        judgement: Judgement,
+        memory: Vec<MemoryRun>,
+        heap: Vec<Recorded>,
+        explanations: Vec<Excerpt>,
+        inner_loops: Vec<InnerLoop>,
+    },
+    Scaling(Box<LoadedScaling>),
 }
 
 impl LoadedReport {
-    /// Reads and judges.
-    pub fn new(archive: &Archive) -> Result<LoadedReport, Failure> {
-        LoadedReport::with_margin(archive, None)
-    }
-
-    /// As [`LoadedReport::new`], with another margin of equivalence than the campaign was begun with.
-    pub fn with_margin(archive: &Archive, equal_within: Option<f64>) -> Result<LoadedReport, Failure> {
+    /// Reads and judges; `equal_within` replaces the margin of equivalence that the campaign began with.
+    pub fn new(archive: &Archive, equal_within: Option<f64>) -> Result<LoadedReport, Failure> {
         let metadata = archive.metadata().clone();
         let mut experiment = experiment(&metadata.spec, metadata.seed)?;
         let judging = &mut experiment.judging;
         judging.equal_within = equal_within.unwrap_or(judging.equal_within);
-        let mut stored = archive.load().map_err(Failure::request)?;
-        let memory = std::mem::take(&mut stored.series)
-            .into_iter()
-            .map(|(round, variant, series)| MemoryRun { round, variant, series })
-            .collect();
-        let statuses = std::mem::take(&mut stored.statuses);
-        let judgement = judge(&Evidence {
-            experiment: &experiment,
-            rounds: &stored.rounds,
-            runs: &stored.runs,
-            statuses: &statuses,
-        });
-        let machine_lines = serde_json::from_value::<MachineRecord>(metadata.machine.clone())
-            .map(|record| record.lines())
-            .unwrap_or_default();
-        Ok(LoadedReport {
-            experiment,
-            stored,
-            statuses,
-            judgement,
-            memory,
-            heap: Vec::new(),
-            folder: short(archive.folder()),
-            metadata,
-            machine_lines,
-        })
+        let mut samples = archive.load().map_err(Failure::request)?;
+        let machine = serde_json::from_value::<MachineRecord>(metadata.machine.clone()).ok();
+        let body = match &metadata.scaling {
+            Some(asked) => {
+                Body::Scaling(Box::new(LoadedScaling::new(asked, &metadata, &experiment, &mut samples)))
+            }
+            None => comparison(&experiment, &mut samples),
+        };
+        Ok(LoadedReport { experiment, metadata, samples, folder: archive.folder().to_owned(), machine, body })
     }
 
-    /// Reads what was recorded of the heaps, too: for the page, which alone shows it.
-    pub fn with_heap(self, archive: &Archive) -> LoadedReport {
-        LoadedReport { heap: heap::recorded(archive), ..self }
+    /// Reads the heap recordings of a comparison, too: only its page shows them.
+    pub fn with_heap(mut self, archive: &Archive) -> LoadedReport {
+        if let Body::Comparison { heap, .. } = &mut self.body {
+            *heap = heap::recorded(archive);
+        }
+        self
     }
 
-    /// As the report wants it.
-    pub fn campaign(&self) -> Campaign<'_> {
+    /// The page of a comparison shows these explanations.
+    pub fn with_explanations(mut self, of: Vec<Excerpt>) -> LoadedReport {
+        if let Body::Comparison { explanations, .. } = &mut self.body {
+            *explanations = of;
+        }
+        self
+    }
+
+    /// The page of a campaign of the micro suite shows these inner loops.
+    pub fn with_inner_loops(mut self, of: Vec<InnerLoop>) -> LoadedReport {
+        if let Body::Comparison { inner_loops, .. } = &mut self.body {
+            *inner_loops = of;
+        }
+        self
+    }
+
+    /// The input of every format.
+    pub fn report(&self) -> Report<'_> {
+        match &self.body {
+            Body::Comparison { judgement, memory, heap, explanations, inner_loops } => {
+                Report::Comparison(Box::new(Comparison {
+                    campaign: self.campaign(),
+                    runs: &self.samples.runs,
+                    memory,
+                    heap,
+                    explanations,
+                    inner_loops,
+                    judgement,
+                    processes: self.processes(),
+                    runtime_calls: self.runtime_calls(),
+                    differences: self.samples.differences.clone(),
+                }))
+            }
+            Body::Scaling(scaling) => {
+                let topology = self.machine.as_ref().map(|machine| &machine.topology);
+                Report::Scaling(Box::new(scaling.report(self.campaign(), &self.samples.group_runs, topology)))
+            }
+        }
+    }
+
+    /// The input of a report on a comparison; a scaling campaign is refused.
+    pub fn comparison(&self) -> Result<Comparison<'_>, Failure> {
+        match self.report() {
+            Report::Comparison(comparison) => Ok(*comparison),
+            Report::Scaling(_) => Err(Failure::request(format!(
+                "{}: this is a campaign of `widthwise scale`; a campaign of `widthwise compare` is needed",
+                short(&self.folder)
+            ))),
+        }
+    }
+
+    /// Writes the report of a campaign whose rounds have just ended: a page in its folder, the JSON, and the terminal's
+    /// text unless the JSON is on standard output. Fails if the program or a build failed.
+    pub fn publish(&self, as_json: &Option<PathBuf>, all_metrics: bool) -> Result<(), Failure> {
+        let report = self.report();
+        let page = self.folder.join("report.html");
+        output::keep(&page, report.html().as_bytes())?;
+        if let Some(path) = as_json {
+            output::put(path, (report.json().map_err(Failure::machine)? + "\n").as_bytes())?;
+        }
+        if !output::is_stdout(as_json) {
+            let options = terminal::Options {
+                width: output::width(),
+                all_metrics,
+                palette: Palette::coloured(),
+                why: self.folder.join("heap").is_dir().then(|| "widthwise explain".to_owned()),
+                report: Some(short(&page)),
+            };
+            // anstream leaves the colours out where there is no terminal, and where NO_COLOR is set.
+            anstream::print!("{}", report.terminal(&options));
+        }
+        if self.has_failed() {
+            return Err(Failure::reported());
+        }
+        Ok(())
+    }
+
+    fn campaign(&self) -> Campaign<'_> {
         Campaign {
             experiment: &self.experiment,
             version: self.metadata.program_version.clone(),
-            folder: self.folder.clone(),
+            folder: short(&self.folder),
             created: self.metadata.created.clone(),
             spec: &self.metadata.spec,
             command: self.metadata.command.clone(),
             widthwise: &self.metadata.widthwise,
             machine: &self.metadata.machine,
-            machine_lines: self.machine_lines.clone(),
-            rounds: &self.stored.rounds,
-            runs: &self.stored.runs,
-            memory: &self.memory,
-            heap: &self.heap,
-            statuses: &self.statuses,
-            judgement: &self.judgement,
+            machine_lines: self.machine.as_ref().map(MachineRecord::lines).unwrap_or_default(),
+            rounds: &self.samples.rounds,
+            statuses: &self.samples.statuses,
             builds: self.builds(),
-            stopped: self.stored.stopped.clone().unwrap_or_else(|| "it has not ended".into()),
-            elapsed: self.stored.elapsed,
-            warnings: self.stored.warnings.clone(),
-            processes: self.processes(),
-            runtime_calls: self.runtime_calls(),
-            differences: self.stored.differences.clone(),
+            stopped: self.samples.stopped.clone().unwrap_or_else(|| "it has not ended".into()),
+            elapsed: self.samples.elapsed,
+            warnings: self.samples.warnings.clone(),
         }
     }
 
@@ -116,7 +181,7 @@ impl LoadedReport {
             log: build.log.clone(),
             seconds: (!build.cached).then_some(build.seconds),
         };
-        self.stored.builds.iter().map(note).collect()
+        self.samples.builds.iter().map(note).collect()
     }
 
     fn runtime_calls(&self) -> Vec<RuntimeCalls> {
@@ -126,15 +191,15 @@ impl LoadedReport {
             entered: calls.entered,
             trapped: calls.trapped,
         };
-        self.stored.runtime_calls.iter().map(note).collect()
+        self.samples.runtime_calls.iter().map(note).collect()
     }
 
     fn processes(&self) -> Vec<ProcessNote> {
         let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
-        for process in &self.stored.processes {
+        for process in &self.samples.processes {
             *totals.entry(&process.variant).or_default() += process.cpu_ns;
         }
-        self.stored
+        self.samples
             .processes
             .iter()
             .map(|process| ProcessNote {
@@ -150,13 +215,35 @@ impl LoadedReport {
             .collect()
     }
 
-    /// Whether the program or a build of it failed, or answered differently: exit status 1.
-    pub fn has_failed(&self) -> bool {
-        self.statuses.values().any(VariantStatus::is_failure)
+    /// Whether the program or a build of it failed, or its output differs: exit status 1.
+    fn has_failed(&self) -> bool {
+        match &self.body {
+            Body::Comparison { .. } => self.samples.statuses.values().any(VariantStatus::is_failure),
+            Body::Scaling(scaling) => {
+                scaling.has_mismatch(&self.experiment)
+                    || self.samples.group_runs.iter().any(|run| !run.is_sound())
+            }
+        }
     }
 }
 
-/// All runs of a campaign are made, and only its report is not: from here on an interrupt ends that at once.
+/// Judges a comparison.
+fn comparison(experiment: &Experiment, samples: &mut Samples) -> Body {
+    let memory = std::mem::take(&mut samples.series)
+        .into_iter()
+        .map(|(round, variant, series)| MemoryRun { round, variant, series })
+        .collect();
+    let judgement = judge(&Evidence {
+        experiment,
+        rounds: &samples.rounds,
+        runs: &samples.runs,
+        statuses: &samples.statuses,
+    });
+    let (heap, explanations, inner_loops) = (Vec::new(), Vec::new(), Vec::new());
+    Body::Comparison { judgement, memory, heap, explanations, inner_loops }
+}
+
+/// All runs of a campaign are complete, and its report is not: from now on an interrupt ends the process at once.
 pub fn end_at_once(folder: &Path, ended: &Result<(), Failure>) -> Result<(), Failure> {
     let folder = short(folder);
     let line =

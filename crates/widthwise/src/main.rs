@@ -9,6 +9,8 @@ mod failure;
 mod feasibility;
 mod interrupt;
 mod load_report;
+mod machines;
+mod micro;
 mod options;
 mod output;
 mod preparation;
@@ -17,6 +19,7 @@ mod progress;
 mod report;
 mod scale;
 mod session;
+mod toolchains;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,11 +38,11 @@ struct CommandLine {
 enum Verb {
     /// Build every variant, run them interleaved, and report what each costs
     Compare(Box<compare::Compare>),
-    /// Show what can be built, run and counted here, and how to fix the rest
+    /// Show what can be built, run and counted here, the commands that fix what is missing, and how noisy the machine is
     Doctor(doctor::Doctor),
-    /// Explain why two variants differ: which lines of the program allocate the memory
+    /// Explain why two variants differ: memory by cause, size, code, layouts, counts by function
     Explain(explain::Explain),
-    /// Measure throughput and memory against the number of processes: children, jobs or threads, on cores and SMT siblings
+    /// Measure throughput and memory against the number of processes
     Scale(Box<scale::Scale>),
     /// Start an x32 program on a kernel without x32
     Exec(exec::Exec),
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let hint = options::hint(&words, failure.message());
-            failure.with_hint(hint).tell()
+            failure.with_hint(hint).print()
         }
     }
 }

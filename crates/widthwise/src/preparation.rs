@@ -1,4 +1,7 @@
-//! Before the first round: the source is brought here, every variant is built and made ready to start.
+//! Before the first round: fetches the source, builds every variant and prepares its start.
+
+mod layouts;
+pub mod ready;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,59 +15,52 @@ use widthwise_archive::{slug, BuildNote};
 use widthwise_experiment::model::{Experiment, Variant};
 use widthwise_experiment::{bytes, flag_set};
 use widthwise_machine::abi::{self, AbiRow};
-use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::compiler::Compiler;
 use widthwise_machine::{ability, linking};
-use widthwise_measure::builds::{self, BuildError, Built, Order, Training};
+use widthwise_measure::build::source::{self, Source};
+use widthwise_measure::build::{self, BuildError, Built, Order, Training};
+use widthwise_measure::plan::Machine;
 use widthwise_measure::program::{self, Places, Unready};
-use widthwise_measure::run::LaunchSpec;
-use widthwise_measure::source::{self, Source};
+use widthwise_measure::run::launch_spec::LaunchSpec;
 use widthwise_report::format::duration;
 
 use crate::failure::Failure;
+use crate::machines;
+use crate::micro;
 use crate::output::short;
+use crate::preparation::layouts::Wanted;
+use crate::preparation::ready::Ready;
 use crate::progress::Progress;
+use crate::toolchains::Toolchains;
 
-/// Lines of a failed build's log that are told at once.
+/// The number of lines of a failed build's log in the error message.
 const LAST_LINES: usize = 5;
 
-/// Every variant, as far as it can be got ready here.
+/// Every variant, ready to start or with the reason why not.
 pub struct Prepared {
     /// The source; none for finished binaries.
     pub source: Option<Source>,
     /// The variants, in order.
     pub variants: Vec<Ready>,
+    /// How each layout of the A/A control is started, where programs have several layouts. Otherwise the control is the
+    /// baseline's program.
+    pub control: Vec<LaunchSpec>,
     /// The compilers that were used.
     pub compilers: Vec<Compiler>,
 }
 
-/// One variant.
-pub struct Ready {
-    /// Its name.
-    pub name: String,
-    /// A safe name for its files.
-    pub slug: String,
-    /// How to start it, or why that cannot be done.
-    pub start: Result<LaunchSpec, VariantStatus>,
-    /// How it was built.
-    pub build: Option<BuildNote>,
-    /// The build log, to be kept with the campaign.
-    pub log: Option<PathBuf>,
-    /// What a reader must know of it.
-    pub warnings: Vec<String>,
-}
-
-/// Where all of it is done.
+/// The folders of a session.
 pub struct WorkDirectories {
     /// The folder of campaigns, in which builds are cached too.
     pub root: PathBuf,
     /// What relative paths are relative to.
     pub here: PathBuf,
-    /// Builds made at once.
+    /// Number of parallel builds.
     jobs: usize,
 }
 
 impl WorkDirectories {
-    /// The folder that holds the campaign that goes on, or else the one that was named, which is made; as many builds at
+    /// The folder of the resumed campaign, or else the named one, which is created; as many builds at
     /// once as there are CPUs, if no number is given.
     pub fn new(
         resumed: Option<&Path>,
@@ -85,7 +81,7 @@ impl WorkDirectories {
     }
 }
 
-/// Brings the source, builds, makes ready.
+/// Fetches the source, builds the variants, prepares their start.
 pub fn prepare(
     experiment: &Experiment,
     compilers: &[Compiler],
@@ -94,20 +90,76 @@ pub fn prepare(
 ) -> Result<Prepared, Failure> {
     let source = source::prepare(&experiment.program.origin, &place.root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
-    let builds = match &source {
-        Some(source) => build_all(experiment, &BuildContext { source, compilers, place, progress })?,
-        None => experiment.variants.iter().map(|_| None).collect(),
-    };
-    let mut used = BTreeMap::new();
-    let mut variants = Vec::new();
-    for (variant, built) in experiment.variants.iter().zip(builds) {
-        let compiler = source.as_ref().and_then(|_| chosen(variant, compilers).ok());
-        if let Some(compiler) = compiler {
-            used.insert(compiler.name.clone(), compiler.clone());
+    let machines = machines::place(experiment, &place.root, progress)?;
+    let toolchains = Toolchains::of(experiment, compilers);
+    let wanted = layouts::wanted(experiment, &place.root)?;
+    let mut builds = match &source {
+        Some(source) => {
+            let context = BuildContext { source, toolchains: &toolchains, place, progress };
+            build_all(experiment, &machines, &wanted, &context)?
         }
-        variants.push(ready(experiment, variant, source.as_ref(), compiler, built, place));
+        None => wanted.iter().map(|_| None).collect(),
     }
-    Ok(Prepared { source, variants, compilers: used.into_values().collect() })
+    .into_iter();
+    let mut used = BTreeMap::new();
+    let mut ready_layouts = |variant: &Variant| {
+        let compiler = source.as_ref().and_then(|_| toolchains.chosen(variant).ok());
+        if let Some(compiler) = compiler {
+            used.insert((compiler.name.clone(), compiler.banner.clone()), compiler.clone());
+        }
+        let of_variant = builds.by_ref().take(layouts::count(experiment));
+        let each =
+            of_variant.map(|built| ready(experiment, variant, source.as_ref(), compiler, built, place));
+        let mut ready = layouts::together(each.collect())?;
+        put_on_machine(&mut ready, machine_of(experiment, &machines, variant));
+        Some(ready)
+    };
+    let mut variants: Vec<Ready> = experiment.variants.iter().filter_map(&mut ready_layouts).collect();
+    let mut control = Vec::new();
+    let baseline = experiment.variants.iter().find(|variant| variant.name == experiment.baseline);
+    if let Some(ready) = baseline.filter(|_| experiment.layouts > 1).and_then(ready_layouts) {
+        match ready.start {
+            Ok(start) => control.extend(std::iter::once(start).chain(ready.further_layouts)),
+            // The campaign cannot do without its control, as little as without its baseline.
+            Err(status) => {
+                let is_baseline = |one: &&mut Ready| one.name == experiment.baseline && one.start.is_ok();
+                variants
+                    .iter_mut()
+                    .find(is_baseline)
+                    .into_iter()
+                    .for_each(|one| one.start = Err(status.clone()));
+            }
+        }
+    }
+    Ok(Prepared { source, variants, control, compilers: used.into_values().collect() })
+}
+
+/// The machine of a variant; `machines` are in the order of the variants.
+fn machine_of<'m>(
+    experiment: &Experiment,
+    machines: &'m [Result<Machine, String>],
+    variant: &Variant,
+) -> &'m Result<Machine, String> {
+    let place = experiment.variants.iter().position(|one| one.name == variant.name);
+    &machines[place.unwrap_or_default()]
+}
+
+/// Where a variant runs; what cannot run there is `Unsupported`.
+fn put_on_machine(ready: &mut Ready, machine: &Result<Machine, String>) {
+    match machine {
+        Ok(machine) => {
+            let refusal = ready.start.as_ref().ok().and_then(|start| machines::refusal(machine, start));
+            if let Some(reason) = refusal {
+                ready.start = Err(VariantStatus::Unsupported(reason));
+            }
+            ready.machine = machine.clone();
+        }
+        Err(reason) => ready.start = Err(VariantStatus::Unsupported(reason.clone())),
+    }
+    // The x32 runtime has no part in an emulated machine, whose kernel starts x32 programs itself.
+    if ready.machine != Machine::Native {
+        ready.warnings.retain(|warning| !warning.contains("x32run "));
+    }
 }
 
 /// The folder of a run that wants a fresh one: our own, since other campaigns may be measured at the same time, and
@@ -152,7 +204,11 @@ fn ready(
         Some(status) => Err(status),
         None => program::ready(experiment, variant, &places)
             .and_then(|start| {
-                is_what_it_should_be(variant, &start, places.build).map(|()| start).map_err(Unready::from)
+                is_what_it_should_be(variant, &start, places.build)
+                    .and_then(|()| has_its_loops(experiment, &start))
+                    .and_then(|()| layouts::check(experiment, &start, places.build))
+                    .map(|()| start)
+                    .map_err(Unready::from)
             })
             .map_err(|Unready { reason, unavailable }| {
                 if unavailable {
@@ -182,11 +238,19 @@ fn ready(
     };
     if start.as_ref().is_ok_and(|start| start.runtime.is_some()) {
         warnings.push(format!("{}: this kernel has no x32, so x32run runs it in user space", variant.name));
+        if micro::is_measured(experiment) {
+            warnings.push(format!(
+                "{}: operations that make system calls include what x32run does in the kernel's place",
+                variant.name
+            ));
+        }
     }
     Ready {
         name: variant.name.clone(),
         slug: slug(&variant.name),
         start,
+        machine: Machine::Native,
+        further_layouts: Vec::new(),
         build,
         warnings,
         log: built.map(|built| built.log),
@@ -211,6 +275,14 @@ fn is_what_it_should_be(variant: &Variant, start: &LaunchSpec, build: Option<&Pa
         None => "does the build use $CC and $CXX?",
     };
     Err(format!("{} is built for {}, not {}: {hint}", start.file.display(), found.name, wanted.name))
+}
+
+/// An operation of the micro suite that the compiler removed would cost nothing.
+fn has_its_loops(experiment: &Experiment, start: &LaunchSpec) -> Result<(), String> {
+    if micro::is_measured(experiment) {
+        micro::loops::check(&start.file, &experiment.metrics)?;
+    }
+    Ok(())
 }
 
 /// The program that was built may ask for a library of the same build, and be given the system's: then it is the
@@ -249,19 +321,10 @@ fn strays(name: &str, start: &LaunchSpec, build: &Path) -> Vec<String> {
     warnings
 }
 
-/// The compiler of a variant.
-fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compiler, String> {
-    match &variant.compiler {
-        Some(name) => compiler::find(compilers, name).map_err(|error| error.to_string()),
-        None => compiler::default(compilers)
-            .ok_or_else(|| "there is no C compiler here; apt-get install gcc g++".to_owned()),
-    }
-}
-
 /// What builds are made with, whatever the variant.
 struct BuildContext<'a> {
     source: &'a Source,
-    compilers: &'a [Compiler],
+    toolchains: &'a Toolchains<'a>,
     place: &'a WorkDirectories,
     progress: &'a Progress,
 }
@@ -269,17 +332,28 @@ struct BuildContext<'a> {
 /// Builds what the variants need, several builds at a time, each once; in the order of the variants.
 fn build_all(
     experiment: &Experiment,
+    machines: &[Result<Machine, String>],
+    wanted: &[Wanted],
     context: &BuildContext,
 ) -> Result<Vec<Option<Result<Built, VariantStatus>>>, Failure> {
-    let variants = &experiment.variants;
-    let mut results: Vec<Option<Result<Built, VariantStatus>>> = variants.iter().map(|_| None).collect();
+    let mut results: Vec<Option<Result<Built, VariantStatus>>> = wanted.iter().map(|_| None).collect();
     // Variants whose builds depend on the same things share one.
     let mut shared: Vec<(Order, String, Vec<usize>)> = Vec::new();
-    for (index, variant) in variants.iter().enumerate() {
-        match order(experiment, variant, context) {
+    for (index, wanted) in wanted.iter().enumerate() {
+        // What cannot be run is not built.
+        let unsupported = match (machine_of(experiment, machines, wanted.variant), wanted.variant.abi) {
+            (Err(reason), _) => Some(reason.clone()),
+            (Ok(Machine::Guest(kernel)), Some(abi)) => kernel.refuses(abi.name),
+            _ => None,
+        };
+        if let Some(reason) = unsupported {
+            results[index] = Some(Err(VariantStatus::Unsupported(reason)));
+            continue;
+        }
+        match order(experiment, wanted, context) {
             Err(reason) => results[index] = Some(Err(VariantStatus::Unsupported(reason))),
             Ok(order) => {
-                let folder = builds::folder(&order);
+                let folder = build::folder(&order);
                 match shared.iter_mut().find(|(_, known, _)| *known == folder) {
                     Some((_, _, indices)) => indices.push(index),
                     None => shared.push((order, folder, vec![index])),
@@ -295,7 +369,7 @@ fn build_all(
             scope.spawn(|| loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some((order, _, indices)) = shared.get(number) else { return };
-                let names: Vec<&str> = indices.iter().map(|&index| variants[index].name.as_str()).collect();
+                let names: Vec<&str> = indices.iter().map(|&index| wanted[index].name.as_str()).collect();
                 let result = build_one(order, &names, &experiment.baseline, context);
                 if let Ok(mut place) = made[number].lock() {
                     *place = Some(result);
@@ -312,17 +386,18 @@ fn build_all(
                 .map(|result| result.map(|built| Built { cached: built.cached || number > 0, ..built }));
         }
     }
-    blame(experiment, context.compilers, &mut results);
+    blame(wanted, context.toolchains, &mut results);
     Ok(results)
 }
 
 /// What is to be built for a variant, or why nothing is.
 fn order<'a>(
     experiment: &'a Experiment,
-    variant: &'a Variant,
+    wanted: &'a Wanted<'a>,
     context: &'a BuildContext,
 ) -> Result<Order<'a>, String> {
-    let compiler = chosen(variant, context.compilers)?;
+    let variant = wanted.variant;
+    let compiler = context.toolchains.chosen(variant)?;
     let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
     // What cannot be measured is not built.
     program::allocator(variant, abi.name)?;
@@ -340,6 +415,7 @@ fn order<'a>(
         source: context.source,
         training,
         slug: slug(&words.join("/")),
+        layout: wanted.script.as_deref(),
         jobs: context.place.jobs,
     })
 }
@@ -355,13 +431,13 @@ fn build_one(
         1 => String::new(),
         count => format!(" (of {count} variants)"),
     };
-    let built = builds::build(order, &context.place.root).map_err(|error| {
+    let built = build::build(order, &context.place.root).map_err(|error| {
         let log = match &error {
             BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
         };
-        // The baseline's failure ends everything, and is told by that.
-        if !names.contains(&baseline) {
+        // The failure of the baseline ends the campaign; that error reports it.
+        if !names.iter().any(|name| layouts::is_of(name, baseline)) {
             context.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
         }
         VariantStatus::BuildFailed(format!("{error}{log}"))
@@ -400,28 +476,22 @@ fn training(
 }
 
 /// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what fixes
-/// it is said.
-fn blame(
-    experiment: &Experiment,
-    compilers: &[Compiler],
-    results: &mut [Option<Result<Built, VariantStatus>>],
-) {
+/// the toolchain is in the message.
+fn blame(wanted: &[Wanted], toolchains: &Toolchains, results: &mut [Option<Result<Built, VariantStatus>>]) {
     let failed = |result: &Option<Result<Built, VariantStatus>>| {
         matches!(result, Some(Err(VariantStatus::BuildFailed(_))))
     };
     if !results.iter().any(failed) {
         return;
     }
-    let used: Vec<Compiler> = compilers
-        .iter()
-        .filter(|compiler| {
-            experiment.variants.iter().any(|v| chosen(v, compilers).is_ok_and(|c| c.name == compiler.name))
-        })
-        .cloned()
-        .collect();
+    let is_used = |compiler: &&Compiler| {
+        let mut chosen = wanted.iter().filter_map(|one| toolchains.chosen(one.variant).ok());
+        chosen.any(|one| one.name == compiler.name)
+    };
+    let used: Vec<Compiler> = toolchains.native.iter().filter(is_used).cloned().collect();
     let abilities = ability::probe(&used);
-    for (variant, result) in experiment.variants.iter().zip(results.iter_mut()) {
-        let (Some(Err(status)), Some(abi), Ok(compiler)) = (result, variant.abi, chosen(variant, compilers))
+    for (variant, result) in wanted.iter().map(|one| one.variant).zip(results.iter_mut()) {
+        let (Some(Err(status)), Some(abi), Ok(compiler)) = (result, variant.abi, toolchains.chosen(variant))
         else {
             continue;
         };
@@ -437,7 +507,11 @@ fn blame(
 }
 
 /// What must not change while a campaign is measured: names, and what identifies each.
-pub fn fingerprint(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BTreeMap<String, String> {
+pub fn fingerprint(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    place: &WorkDirectories,
+) -> BTreeMap<String, String> {
     let mut fingerprint = BTreeMap::new();
     if let Some(source) = &prepared.source {
         fingerprint.insert("source".to_owned(), source.digest.clone());
@@ -446,13 +520,26 @@ pub fn fingerprint(experiment: &Experiment, prepared: &Prepared, here: &Path) ->
         fingerprint.insert(format!("compiler {}", compiler.name), compiler.banner.clone());
     }
     for ready in &prepared.variants {
+        if let Machine::Guest(kernel) = &ready.machine {
+            fingerprint.insert(format!("kernel of {}", ready.name), kernel.digest.clone());
+        }
         if let Ok(start) = &ready.start {
             let digest = source::digest(&start.file).unwrap_or_default();
             fingerprint.insert(format!("program of {}", ready.name), digest);
         }
+        for (number, start) in (2..).zip(&ready.further_layouts) {
+            let digest = source::digest(&start.file).unwrap_or_default();
+            fingerprint.insert(format!("program of {}, layout {number}", ready.name), digest);
+        }
+    }
+    for (number, start) in (1..).zip(&prepared.control) {
+        let digest = source::digest(&start.file).unwrap_or_default();
+        fingerprint.insert(format!("program of {}, layout {number}", experiment.control()), digest);
     }
     for input in experiment.launch.inputs.iter().chain(&experiment.launch.stdin) {
-        let digest = source::digest(&here.join(input)).unwrap_or_else(|error| error.to_string());
+        // Campaigns change meanwhile, and are no part of an input.
+        let digest = source::digest_without(&place.here.join(input), &place.root)
+            .unwrap_or_else(|error| error.to_string());
         fingerprint.insert(format!("input {}", bytes::text(input)), digest);
     }
     fingerprint

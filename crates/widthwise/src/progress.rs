@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Between two plain lines.
+/// The time between two plain lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Where progress is shown: standard error, so that standard output holds the report alone.
@@ -17,14 +17,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is shown until something happens.
+    /// Shows nothing yet.
     pub fn new() -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         Progress { bar, terminal, last_line: Instant::now() }
     }
 
-    /// One line that stays.
+    /// Prints one permanent line.
     pub fn say(&self, text: &str) {
         let text = widthwise_report::sanitize::block(text);
         if self.terminal {
@@ -34,21 +34,21 @@ impl Progress {
         }
     }
 
-    /// From here on there is a share that is done.
+    /// Shows the bar, on a terminal.
     pub fn begin(&mut self) {
         if self.terminal {
             self.bar = drawn_bar();
         }
     }
 
-    /// Whether an estimate that is made now will be seen soon.
+    /// Whether an estimate that is computed now will be shown soon.
     pub fn is_watched(&self) -> bool {
-        /// What an estimate may be old when its line is written.
+        /// The greatest age of an estimate when its line is written.
         const FRESH: Duration = Duration::from_secs(2);
         self.terminal || self.last_line.elapsed() + FRESH >= PAUSE
     }
 
-    /// So much is done (0 to 1), so long it may still take; `state` is the current estimate.
+    /// Shows the completed share (0 to 1), the time left, and `state`, the current estimate.
     pub fn at(&mut self, share: f64, left: Option<Duration>, state: &str) {
         let left = left
             .map_or(String::new(), |left| format!(" · {} left", widthwise_report::format::duration(left)));
@@ -62,13 +62,13 @@ impl Progress {
         }
     }
 
-    /// The bar goes; what was said stays.
+    /// Removes the bar; printed lines stay.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The progress of one task that may take long: nothing is shown of one that takes no longer than a second.
+/// The progress of one task. A task that takes less than a second shows none.
 #[derive(Debug)]
 pub struct TaskProgress {
     name: String,
@@ -79,15 +79,15 @@ pub struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// A task, which begins now.
+    /// A task that begins now.
     pub fn new(name: String) -> TaskProgress {
         let terminal = std::io::stderr().is_terminal();
         TaskProgress { name, bar: None, terminal, began: Instant::now(), last_line: None }
     }
 
-    /// So many bytes of so many are done.
+    /// Shows how many of all bytes are done.
     pub fn at(&mut self, done: u64, all: u64) {
-        /// A shorter task has no progress.
+        /// A shorter task shows no progress.
         const SHORT: Duration = Duration::from_secs(1);
         let elapsed = self.began.elapsed();
         if elapsed < SHORT {

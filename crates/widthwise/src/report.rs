@@ -7,21 +7,22 @@ use widthwise_archive::Archive;
 use widthwise_experiment::request::Request;
 use widthwise_experiment::{percentage, Located, SourceLocation};
 use widthwise_report::text::Palette;
-use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
+use widthwise_report::{csv_memory, markdown, terminal, Report as Rendered};
 
+use crate::explain::excerpts;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::load_report::LoadedReport;
+use crate::micro;
 use crate::output;
-use crate::scale::load_report::LoadedScaling;
 
 const EXAMPLES: &str = "\
 Examples:
   widthwise report
   widthwise report .widthwise/latest --all-metrics
-  widthwise report .widthwise/2026-11-21-sqlite3 --html out.html --csv=out.csv --json";
+  widthwise report .widthwise/2026-11-21-sqlite3 --html=out.html --csv=out.csv --json";
 
-/// Render a campaign from its archive: on the terminal, or as files.
+/// Render a campaign from its archive: terminal, HTML, Markdown, JSON, CSV
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Report {
@@ -29,7 +30,7 @@ pub struct Report {
     #[arg(default_value = ".widthwise/latest")]
     campaign: PathBuf,
     /// HTML: one self-contained page (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     html: Option<PathBuf>,
     /// Markdown
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
@@ -58,42 +59,41 @@ impl Report {
         let margin = self.margin()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        if archive.metadata().scaling.is_some() {
-            return self.scaling(&archive, margin);
-        }
-        let mut presentation = LoadedReport::with_margin(&archive, margin)?;
+        let mut loaded = LoadedReport::new(&archive, margin)?;
         if self.html.is_some() {
-            presentation = presentation.with_heap(&archive);
+            loaded = loaded.with_heap(&archive);
+            if let Rendered::Comparison(comparison) = loaded.report() {
+                let excerpts = excerpts::of(&archive, &comparison, None)?;
+                let inner_loops = micro::loops::of_campaign(&archive, &comparison);
+                drop(comparison);
+                loaded = loaded.with_explanations(excerpts).with_inner_loops(inner_loops);
+            }
         }
-        let campaign = presentation.campaign();
+        let report = loaded.report();
+        self.check_formats(&report)?;
         let mut written = false;
         if let Some(path) = &self.html {
-            output::put(path, html::render(&campaign).as_bytes())?;
+            output::put(path, report.html().as_bytes())?;
             written = true;
         }
-        if let Some(path) = &self.markdown {
-            output::put(path, markdown::render(&campaign).as_bytes())?;
+        if let (Some(path), Rendered::Comparison(comparison)) = (&self.markdown, &report) {
+            output::put(path, markdown::render(comparison).as_bytes())?;
             written = true;
         }
         if let Some(path) = &self.json {
-            let text = json::render(&campaign).map_err(Failure::machine)?;
+            let text = report.json().map_err(Failure::machine)?;
             output::put(path, format!("{text}\n").as_bytes())?;
             written = true;
         }
         if let Some(path) = &self.csv {
             let mut text = Vec::new();
-            csv::write(&campaign, &mut text).map_err(Failure::machine)?;
+            report.csv(&mut text).map_err(Failure::machine)?;
             output::put(path, &text)?;
             written = true;
         }
-        if let Some(path) = &self.series {
-            if campaign.memory.is_empty() {
-                return Err(Failure::request(
-                    "--series: no memory series was made in this campaign; `widthwise compare --memory` makes one",
-                ));
-            }
+        if let (Some(path), Rendered::Comparison(comparison)) = (&self.series, &report) {
             let mut text = Vec::new();
-            csv_memory::write(&campaign, &mut text).map_err(Failure::machine)?;
+            csv_memory::write(comparison, &mut text).map_err(Failure::machine)?;
             output::put(path, &text)?;
             written = true;
         }
@@ -105,7 +105,7 @@ impl Report {
                 why: None,
                 report: None,
             };
-            anstream::print!("{}", terminal::render(&campaign, &options));
+            anstream::print!("{}", report.terminal(&options));
         }
         Ok(())
     }
@@ -123,44 +123,33 @@ impl Report {
         request.equal_within().map(Some).map_err(Failure::request)
     }
 
-    /// A campaign of `scale`.
-    fn scaling(&self, archive: &Archive, margin: Option<f64>) -> Result<(), Failure> {
-        let presented = LoadedScaling::new(archive, margin)?;
-        let report = presented.report();
-        for (flag, path) in [("--markdown", &self.markdown), ("--series", &self.series)] {
-            if path.is_some() {
-                return Err(Failure::request(format!(
-                    "{flag}: this is a campaign of `widthwise scale`, which is shown on the terminal, as --html, --json and --csv"
-                )));
+    /// Refuses the formats that the campaign cannot be rendered in, before any file is written.
+    fn check_formats(&self, report: &Rendered) -> Result<(), Failure> {
+        match report {
+            Rendered::Comparison(comparison) if self.series.is_some() && comparison.memory.is_empty() => {
+                Err(Failure::request(
+                    "--series: no memory series was made in this campaign; `widthwise compare --memory` makes one",
+                ))
+            }
+            Rendered::Comparison(_) => Ok(()),
+            Rendered::Scaling(_) => {
+                let flags = [("--markdown", &self.markdown), ("--series", &self.series)];
+                match flags.iter().find(|(_, path)| path.is_some()) {
+                    Some((flag, _)) => Err(Failure::request(format!(
+                        "{flag}: this is a campaign of `widthwise scale`, which is shown on the terminal, as --html, --json and \
+                         --csv"
+                    ))),
+                    None => Ok(()),
+                }
             }
         }
-        let mut written = false;
-        if let Some(path) = &self.html {
-            output::put(path, scale::html(&report).as_bytes())?;
-            written = true;
-        }
-        if let Some(path) = &self.json {
-            let text = scale::json(&report).map_err(Failure::machine)?;
-            output::put(path, format!("{text}\n").as_bytes())?;
-            written = true;
-        }
-        if let Some(path) = &self.csv {
-            let mut text = Vec::new();
-            scale::csv(&report, &mut text).map_err(Failure::machine)?;
-            output::put(path, &text)?;
-            written = true;
-        }
-        if !written {
-            anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), output::width(), None));
-        }
-        Ok(())
     }
 
     /// Refuses a folder in place of a file, before anything is read. Where the file is optional, the folder is most likely
     /// the campaign.
     fn check_outputs(&self) -> Result<(), Failure> {
         let outputs = [
-            ("--html ", "out.html", &self.html),
+            ("--html=", "out.html", &self.html),
             ("--markdown=", "out.md", &self.markdown),
             ("--json=", "out.json", &self.json),
             ("--csv=", "out.csv", &self.csv),

@@ -1,7 +1,5 @@
 //! `scale`: how throughput and memory grow with the number of processes.
 
-pub mod load_report;
-pub mod picture;
 mod question;
 mod recorder;
 
@@ -14,7 +12,7 @@ use clap::Args;
 use widthwise_archive::{Archive, ArchiveError, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::outcome::RoundKind;
-use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
+use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{bytes, metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
@@ -22,8 +20,9 @@ use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::rounds::{End, RoundsError};
-use widthwise_measure::run::{LaunchSpec, Limits};
-use widthwise_measure::scale::{measure, LauncherPool, Order, ScalingRounds, Slot};
+use widthwise_measure::run::launch_spec::LaunchSpec;
+use widthwise_measure::run::limits::Limits;
+use widthwise_measure::scale::{measure, GroupSpec, LauncherPool, ScalingRounds, Slot};
 
 use crate::arguments::Arguments;
 use crate::session;
@@ -31,7 +30,7 @@ use crate::session;
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
-use crate::load_report::end_at_once;
+use crate::load_report::{self, end_at_once, LoadedReport};
 use crate::output::short;
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
@@ -47,9 +46,9 @@ Examples:
   widthwise scale worker.c --processes 1,2,4 -- 100000
   widthwise scale ./reco --build make --run '{build}/reco -j {processes}' --mode fork,jobs
   widthwise scale ./new ./old --run '{binary} -j {processes}' --mode threads
-  widthwise scale worker.c --placement cores,siblings --placement 0,1 --json=study.json";
+  widthwise scale worker.c --placement cores,siblings --placement 0,1 --json=scale.json";
 
-/// Say how throughput and memory grow with the number of processes.
+/// Measure throughput and memory against the number of processes
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Scale {
@@ -58,13 +57,13 @@ pub struct Scale {
     #[command(flatten)]
     question: Question,
 
-    /// Where studies are kept
+    /// Where campaigns are kept
     #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
     archive: PathBuf,
-    /// Go on with a study that was interrupted; a stopping rule may be given anew
+    /// Continue an interrupted campaign; a new stopping rule may be given
     #[arg(long, value_name = "CAMPAIGN", help_heading = "Campaign")]
     resume: Option<PathBuf>,
-    /// Builds made at once
+    /// Number of parallel builds
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
     /// The report as JSON: instead of the terminal's, or in a file beside it
@@ -126,7 +125,8 @@ impl Scale {
         preparation::clear_away(&place.root);
         progress.end();
         end_at_once(&folder, &ended)?;
-        let reported = load_report::report(&folder, &self.json);
+        let archive = Archive::read(&folder).map_err(Failure::request)?;
+        let reported = LoadedReport::new(&archive, None)?.publish(&self.json, false);
         ended.and(reported)
     }
 
@@ -135,6 +135,12 @@ impl Scale {
         let request = self.arguments.request(|_| Ok(()))?;
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
         let (request, experiment) = session::resolve(request, &compilers)?;
+        if experiment.has_emulated() {
+            return Err(Failure::request(
+                "scale measures times, and an emulated machine has none: leave out other kernels and ABIs of other processors",
+            ));
+        }
+        let experiment = with_one_layout(experiment);
         let plan = self.question.plan(topology, &experiment.program.run, memory)?;
         let spec = spec_text(&request);
         Ok(Session { compilers, request, experiment, plan, spec, archive: None })
@@ -143,7 +149,7 @@ impl Scale {
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
             return Err(Failure::request(
-                "--resume goes on with the study as it was begun: only --rounds, --precision and --max-time may be given anew",
+                "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
             ));
         }
         let mut archive = Archive::resume(folder).map_err(Failure::request)?;
@@ -155,14 +161,14 @@ impl Scale {
         if is_new {
             archive.set_spec(&spec).map_err(Failure::machine)?;
         }
-        let experiment = experiment(&spec, metadata.seed)?;
-        let plan = load_report::scaling(&archive)?.plan.clone();
+        let experiment = with_one_layout(experiment(&spec, metadata.seed)?);
+        let plan = load_report::scaling::asked(&archive)?.plan.clone();
         // What it was begun with was feasible, and its machine must be the same.
         let request = Request::default();
         Ok(Session { compilers, request, experiment, plan, spec, archive: Some(archive) })
     }
 
-    /// The archive: made, or checked for being the same study still.
+    /// The archive: new, or an existing one whose campaign is still the same.
     fn archive(
         &self,
         session: &mut Session,
@@ -170,7 +176,7 @@ impl Scale {
         topology: &Topology,
         place: &WorkDirectories,
     ) -> Result<Archive, Failure> {
-        let fingerprint = preparation::fingerprint(&session.experiment, prepared, &place.here);
+        let fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = session.archive.take() {
             let was = archive.metadata().machine.clone();
@@ -281,7 +287,7 @@ impl Scale {
             let made = observer.archive.load().map_err(Failure::machine)?.group_runs;
             let mut slots = make(&purposes);
             for slot in &mut slots {
-                slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
+                slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.spec.cell);
             }
             let work = ScalingRounds {
                 slots,
@@ -315,7 +321,7 @@ struct Phase {
 }
 
 /// The rounds that are still to be made. A round that was interrupted is not completed; its runs count.
-fn phases(plan: &Plan, experiment: &Experiment, known: &[Attempt]) -> [Phase; 3] {
+fn phases(plan: &Plan, experiment: &Experiment, known: &[GroupRun]) -> [Phase; 3] {
     let is_made = |purpose: Purpose| known.iter().any(|run| run.purpose == purpose);
     let warmup = if is_made(Purpose::Warmup) { 0 } else { experiment.warmup };
     let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
@@ -355,6 +361,11 @@ fn ending(
         progress.say(&format!("  {why}"));
     }
     result
+}
+
+/// Layouts of a spec file are for `compare`, as its estimator is.
+fn with_one_layout(experiment: Experiment) -> Experiment {
+    Experiment { layouts: 0, ..experiment }
 }
 
 /// Everyone who can be started, in each mode; the baseline first.
@@ -433,7 +444,7 @@ fn cells<'a>(
     Ok(all)
 }
 
-/// What all attempts have in common.
+/// What all runs have in common.
 struct Shared<'a> {
     allowed: &'a [u32],
     load: Option<&'a LaunchSpec>,
@@ -441,12 +452,12 @@ struct Shared<'a> {
     event_log: Option<&'a widthwise_measure::scale::event_log::EventLog>,
 }
 
-/// The attempts of a round, for these purposes.
+/// The runs of a round, for these purposes.
 fn slots<'a>(
     plan: &Plan,
     cells: &'a [Ready<'a>],
     purposes: &[Purpose],
-    known: &[Attempt],
+    known: &[GroupRun],
     shared: Shared<'a>,
 ) -> Vec<Slot<'a>> {
     let mut slots = Vec::new();
@@ -468,7 +479,7 @@ fn slots<'a>(
                 continue;
             }
             slots.push(Slot {
-                order: Order {
+                spec: GroupSpec {
                     cell: &ready.cell,
                     purpose,
                     start: ready.start,
@@ -481,7 +492,7 @@ fn slots<'a>(
                     check: shared.check,
                     event_log: shared.event_log,
                 },
-                out: known.iter().any(|attempt| !attempt.is_sound() && attempt.cell == ready.cell),
+                out: known.iter().any(|run| !run.is_sound() && run.cell == ready.cell),
             });
         }
     }
@@ -497,7 +508,8 @@ fn load(text: &str, like: &LaunchSpec) -> LaunchSpec {
         arguments: vec!["sh".into(), "-c".into(), bytes::os(&looped)],
         environment: std::env::vars_os().collect(),
         directory: like.directory.clone(),
-        fresh: None,
+        fresh: false,
+        inputs: Vec::new(),
         stdin: "/dev/null".into(),
         setup: None,
         teardown: None,
@@ -507,7 +519,7 @@ fn load(text: &str, like: &LaunchSpec) -> LaunchSpec {
     }
 }
 
-/// What a reader must know of how this study was measured.
+/// What a reader must know of how this campaign was measured.
 fn machine_remarks(pool: &mut LauncherPool) -> Result<Vec<String>, Failure> {
     let mut remarks = Vec::new();
     if let Some(reason) = &pool.without_taskstats {

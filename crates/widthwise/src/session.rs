@@ -1,4 +1,4 @@
-//! How a campaign begins, and how a resumed one is checked: the request is completed, so that the archive can repeat it.
+//! Begins and resumes a campaign: completes the request, so that the archive can repeat it, and checks that nothing changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use widthwise_measure::program;
 use crate::failure::Failure;
 use crate::output::short;
 
-/// The request with its seed and its compilers named, and the experiment that it makes; its files are there.
+/// Completes the request with its seed and its compilers, and resolves it to an experiment. Its files must exist.
 pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
     check_files(&request)?;
     let facts = Facts {
@@ -27,7 +27,7 @@ pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request,
         folder: PathBuf::new(),
     };
     let experiment = request.resolve(&facts).map_err(Failure::request)?;
-    // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
+    // The archive keeps the seed, so that its report and a repetition have the same orders and intervals.
     request.measure.seed.get_or_insert_with(|| Located::new(experiment.seed, SourceLocation::Flag("--seed")));
     keep_compilers(&mut request, &experiment);
     Ok((request, experiment))
@@ -60,8 +60,8 @@ pub fn variant_rows(experiment: &Experiment) -> Vec<VariantRow> {
     names.map(|name| VariantRow::new(&name, experiment.role(&name))).collect()
 }
 
-/// Files that are not there are an error of the request, told before anything is made: the source or the finished
-/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
+/// Missing files are an error of the request, reported before anything is created: the source or the finished binaries,
+/// the program of the run command (if it is known before a build), the inputs, the working directory.
 pub fn check_files(request: &Request) -> Result<(), Failure> {
     let here = &std::env::current_dir().map_err(Failure::machine)?;
     let there = |location: &SourceLocation, path: &Path| match std::fs::metadata(here.join(path)) {
@@ -106,7 +106,7 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
     }
 }
 
-/// A campaign names its compilers: "all" means those that were here, and stays that.
+/// Replaces "all" by the names of the compilers that exist now, so that a resumed campaign has the same ones.
 fn keep_compilers(request: &mut Request, experiment: &Experiment) {
     if !request.axes.contains_key(&Axis::Compiler) {
         return;
@@ -127,23 +127,23 @@ fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
 }
 
-/// When it is, in local time: RFC 3339, to the second.
+/// The current local time: RFC 3339, to the second.
 pub fn now() -> String {
     let format = &time::format_description::well_known::Rfc3339;
     let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
     now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
 }
 
-/// The moment that a campaign was created at.
+/// The time at which a campaign was created.
 pub fn epoch(created: &str) -> std::time::SystemTime {
     time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
         .map_or_else(|_| std::time::SystemTime::now(), Into::into)
 }
 
-/// The experiment that a campaign was made of, from the spec it keeps.
+/// The experiment of a campaign, from the spec in its archive.
 pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
     let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
-    // The compilers were here when it was measured; whether they still are matters only to `--resume`.
+    // These compilers existed when the campaign began; only `--resume` needs them now.
     let compilers = request
         .axes
         .get(&widthwise_experiment::Axis::Compiler)

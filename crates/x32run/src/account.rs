@@ -85,8 +85,12 @@ pub struct Account {
     i386_calls: u64,
     /// What the i386 entry cost in this run: ticks, of so many calls that do nothing.
     probes: (u64, u64),
+    /// Ticks in some of the calls that entered without a trap, and how many these were.
+    samples: (u64, u64),
     signals: u64,
-    ticks: u64,
+    /// Ticks in the delivery of some of the signals, and how many these were.
+    timed_signals: (u64, u64),
+    /// CPU time that the runtime read itself.
     nanoseconds: u64,
 }
 
@@ -131,17 +135,20 @@ impl Account {
             minor_faults: record.minor_faults,
             major_faults: record.major_faults,
         });
-        self.nanoseconds += record.load_ns + record.rewriting_ns;
-        self.ticks += record.ticks;
+        self.nanoseconds += record.load_ns + record.rewriting_ns + record.account_ns;
     }
 
     fn add_cell(&mut self, cell: &Counts) {
         self.plain_calls += cell.plain;
         self.signals += cell.signals;
         self.i386_calls += cell.i386_calls;
-        self.ticks += cell.sampled_ticks + cell.signal_ticks;
-        self.probes.0 += cell.probe_ticks;
-        self.probes.1 += cell.probes;
+        for (sum, ticks, count) in [
+            (&mut self.samples, cell.sampled_ticks, cell.samples),
+            (&mut self.timed_signals, cell.signal_ticks, cell.timed_signals),
+            (&mut self.probes, cell.probe_ticks, cell.probes),
+        ] {
+            *sum = (sum.0 + ticks, sum.1 + count);
+        }
         for (number, (entered, trapped)) in cell.entered.into_iter().zip(cell.trapped).enumerate() {
             let calls = SlowCalls { entered: entered.into(), trapped: trapped.into() };
             if calls != SlowCalls::default() {
@@ -168,9 +175,13 @@ impl Account {
             }
             _ => costs.i386_ns,
         };
+        // What was interrupted is not timed. It is taken to last as long as what was.
+        let all =
+            |(ticks, count): (u64, u64), of: f64| ticks as f64 / count.max(1) as f64 * of * costs.tick_ns;
         self.nanoseconds as f64
             + self.probes.0 as f64 * costs.tick_ns
-            + self.ticks as f64 * costs.tick_ns
+            + all(self.samples, entered)
+            + all(self.timed_signals, self.signals as f64)
             + entered * costs.entering_ns
             + (trapped + self.signals as f64) * costs.trapped_ns
             + self.i386_calls as f64 * i386_ns
@@ -245,6 +256,30 @@ mod tests {
     fn what_is_no_account_is_none() {
         assert_eq!(Account::read(&[]), None);
         assert_eq!(Account::read(&vec![0; ACCOUNT_SIZE as usize]), None);
+    }
+
+    #[test]
+    fn calls_that_were_not_timed_cost_as_much_as_those_that_were() {
+        let costs = Costs {
+            tick_ns: 0.5,
+            native_ns: 0.0,
+            plain_ns: 0.0,
+            entering_ns: 2.0,
+            i386_ns: 0.0,
+            trapped_ns: 0.0,
+        };
+        let calls = SlowCalls { entered: 16, trapped: 1 };
+        let account = Account {
+            slow_calls: BTreeMap::from([("ioctl", calls)]),
+            samples: (200, 2),
+            signals: 3,
+            timed_signals: (40, 2),
+            nanoseconds: 7,
+            ..Account::default()
+        };
+        assert_eq!(account.cpu_ns(&costs), 7.0 + 16.0 * (100.0 * 0.5 + 2.0) + 3.0 * 20.0 * 0.5);
+        let none = Account { samples: (0, 0), timed_signals: (0, 0), ..account };
+        assert_eq!(none.cpu_ns(&costs), 7.0 + 16.0 * 2.0);
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::Result<Path
     if let Some(path) = cache.and_then(|cache| place_in(&cache.join("widthwise")).ok()) {
         return Ok(path);
     }
-    // A name that nobody can have taken before us: what lies in a shared folder is not to be trusted.
+    // A name that no other process can have taken before: what lies in a shared folder is not to be trusted.
     let folder = tempfile::Builder::new().prefix("widthwise-").tempdir()?.keep();
     place_in(&folder)
 }
@@ -143,11 +143,11 @@ fn put(folder: &Path, name: &str, content: &[u8], mode: u32) -> io::Result<PathB
         return Ok(path);
     }
     std::fs::create_dir_all(folder)?;
-    // Under another name first: nobody starts half of it.
+    // Under another name first: no process starts half of it.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-    // Closed before it has its name: a file that is open for writing cannot be started (ETXTBSY), by nobody.
+    // Closed before it has its name: a file that is open for writing cannot be started (ETXTBSY).
     let file = file.into_temp_path();
     until_nobody_writes(&file);
     file.persist(&path)?;

@@ -47,7 +47,7 @@ fn mounted() -> Result<PathBuf, RegistrationError> {
     })
 }
 
-fn told(path: &Path, text: &str) -> Result<(), RegistrationError> {
+fn reported(path: &Path, text: &str) -> Result<(), RegistrationError> {
     std::fs::write(path, text).map_err(|error| RegistrationError {
         what: match error.kind() {
             io::ErrorKind::PermissionDenied => format!("{} can be written by root alone", path.display()),
@@ -70,7 +70,7 @@ pub fn registered() -> bool {
 pub fn register(runtime: &Path) -> Result<(), RegistrationError> {
     let folder = mounted()?;
     if registered() {
-        told(&folder.join(NAME), "-1")?;
+        reported(&folder.join(NAME), "-1")?;
     }
     let Some(runtime) = runtime.to_str().filter(|path| !path.contains(':') && path.len() < 128) else {
         return Err(RegistrationError {
@@ -81,7 +81,7 @@ pub fn register(runtime: &Path) -> Result<(), RegistrationError> {
             error: None,
         });
     };
-    told(&folder.join("register"), &format!(":{NAME}:M:0:{MAGIC}:{MASK}:{runtime}:FP"))
+    reported(&folder.join("register"), &format!(":{NAME}:M:0:{MAGIC}:{MASK}:{runtime}:FP"))
 }
 
 /// Takes the registration back. Whether there was one.
@@ -93,5 +93,5 @@ pub fn unregister() -> Result<bool, RegistrationError> {
     if !registered() {
         return Ok(false);
     }
-    told(&folder.join(NAME), "-1").map(|()| true)
+    reported(&folder.join(NAME), "-1").map(|()| true)
 }

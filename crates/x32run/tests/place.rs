@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use widthwise_x32run::place_in;
 
-/// Whoever is started inherits what is being written, from its fork to its exec.
+/// A process that is started inherits what is being written, from its fork to its exec.
 #[test]
 fn it_can_be_started_at_once_whatever_else_is_being_started() {
     let over = AtomicBool::new(false);

@@ -1,7 +1,8 @@
 /*
  * A plugin of QEMU's TCG: counts the instructions that the guest executes, apart by where they lie: below 4
  * GiB (an x32 program), above (the runtime), in the kernel. At a marker, `nopl 0x5744NNNN(%rax)`, it writes
- * all three down.
+ * all three down. A jump to itself is the runtime's: it holds a thread at a system call that another thread
+ * is rewriting (code_writes.c). Where that one loses its CPU, it is executed for the rest of a time slice.
  *
  * Debian ships no qemu-plugin.h; these are the prototypes of version 1 (QEMU 7.2, include/qemu/qemu-plugin.h)
  * that are used. The guest has one processor.
@@ -46,16 +47,23 @@ static void marked(unsigned processor, void *number) {
     fflush(out);
 }
 
+static uint64_t *counter_of(uint64_t at, const unsigned char *bytes, size_t size) {
+    if (at >= 0xffff800000000000UL) {
+        return &kernel;
+    }
+    int holds_a_thread = size == 2 && memcmp(bytes, "\xeb\xfe", 2) == 0;
+    return at >= 1UL << 32 || holds_a_thread ? &runtime : &program;
+}
+
 static void translate(plugin_id id, struct block *block) {
     (void)id;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
         struct instruction *instruction = qemu_plugin_tb_get_insn(block, i);
         uint64_t at = qemu_plugin_insn_vaddr(instruction);
-        uint64_t *counter = at >= 0xffff800000000000UL ? &kernel : at >= 1UL << 32 ? &runtime : &program;
-        qemu_plugin_register_vcpu_insn_exec_inline(instruction, 0, counter, 1);
         const unsigned char *bytes = qemu_plugin_insn_data(instruction);
-        if (qemu_plugin_insn_size(instruction) == 7 && memcmp(bytes, "\x0f\x1f\x80", 3) == 0 &&
-            bytes[5] == 0x44 && bytes[6] == 0x57) {
+        size_t size = qemu_plugin_insn_size(instruction);
+        qemu_plugin_register_vcpu_insn_exec_inline(instruction, 0, counter_of(at, bytes, size), 1);
+        if (size == 7 && memcmp(bytes, "\x0f\x1f\x80", 3) == 0 && bytes[5] == 0x44 && bytes[6] == 0x57) {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, 0, (void *)(uintptr_t)bytes[3]);
         }
     }

@@ -1,5 +1,5 @@
 /*
- * Does a little work of a kind that can be told: natively on a kernel with x32 and under the runtime it must
+ * Does a little work whose cost is known: natively on a kernel with x32 and under the runtime it must
  * cost the same, without the runtime's own.
  *
  * work touch KIB, work list TIMES, work threads COUNT, work forks COUNT

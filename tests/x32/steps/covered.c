@@ -61,7 +61,7 @@ int main(void) {
     pthread_sigmask(SIG_BLOCK, &faults, NULL);
     int right = 0;
     for (int place = 0; place < PLACES; place++) {
-        /* The tracer is told where the comparison is, and where to ask. */
+        /* The tracer gets the address of the comparison, and where to ask. */
         __asm__ volatile("int3"
                          :
                          : "a"(page + place * APART + COMPARISON), "D"(&asked), "S"(&answered),

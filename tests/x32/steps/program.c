@@ -94,8 +94,8 @@ int main(void) {
     for (unsigned kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         now = &kinds[kind];
         int sent = 1;
-        /* The first six of a page trap. */
-        for (unsigned step = 0; sent || step < 12; step++) {
+        /* The first twelve of a page trap. */
+        for (unsigned step = 0; sent || step < 14; step++) {
             char byte = 0;
             struct {
                 unsigned base, size;

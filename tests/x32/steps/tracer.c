@@ -8,35 +8,12 @@
  */
 #include "traced.h"
 
-#include <stdlib.h>
-
 #define STUBS 0x100400000UL
 #define STUBS_END 0x100410000UL
 
-/* Goes on until the program stops, and hands it every signal but the breakpoints': 0 when it has ended. */
-static int resume(int how, int signal, int *stopped_by) {
-    int status;
-    if (ptrace(how, child, 0, signal) != 0 || waitpid(child, &status, 0) != child)
-        exit(3);
-    if (WIFEXITED(status))
-        exit(WEXITSTATUS(status));
-    if (!WIFSTOPPED(status)) {
-        printf("ended by signal %d\n", WTERMSIG(status));
-        exit(4);
-    }
-    *stopped_by = WSTOPSIG(status);
-    return 1;
-}
-
-static struct user_regs_struct registers(void) {
-    struct user_regs_struct now;
-    ptrace(PTRACE_GETREGS, child, 0, &now);
-    return now;
-}
-
 static void run_to_breakpoint(int signal) {
     do
-        resume(PTRACE_CONT, signal == SIGTRAP ? 0 : signal, &signal);
+        signal = go_on(PTRACE_CONT, signal == SIGTRAP ? 0 : signal);
     while (signal != SIGTRAP || !is_breakpoint());
 }
 
@@ -46,7 +23,7 @@ static int step(unsigned long steps, unsigned *in_stub) {
     *in_stub = 0;
     for (unsigned long i = 0; i < steps; i++) {
         do
-            resume(PTRACE_SINGLESTEP, signal == SIGTRAP ? 0 : signal, &signal);
+            signal = go_on(PTRACE_SINGLESTEP, signal == SIGTRAP ? 0 : signal);
         while (signal != SIGTRAP);
         if (is_breakpoint())
             return 1;

@@ -5,8 +5,8 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::heap::headers;
-use crate::heap::naming;
 use crate::heap::profile::{Frame, Profile, Values};
+use crate::names;
 
 /// Folders of system headers and libraries, which hold no program's own source.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/include/", "/usr/lib/", "/usr/src/", "/build/"];
@@ -65,10 +65,10 @@ impl Site {
         let module = if self.module.starts_with("ld-linux") { "ld.so" } else { self.module.as_str() };
         SiteKey {
             module: (!self.is_program).then(|| module.to_owned()),
-            function: naming::key(&self.function),
+            function: names::key(&self.function),
             file: self.file.as_ref().map(base),
             line: self.line,
-            made: self.made.as_deref().map(naming::key),
+            made: self.made.as_deref().map(names::key),
         }
     }
 
@@ -84,7 +84,7 @@ impl Site {
 }
 
 /// Of the program itself.
-struct Program<'a> {
+pub(crate) struct Program<'a> {
     name: &'a str,
     /// It has debug information.
     has_lines: bool,
@@ -92,8 +92,21 @@ struct Program<'a> {
     through: &'a [String],
 }
 
+impl<'a> Program<'a> {
+    /// The program of a profile, by its file name, with its wrappers of the allocator.
+    pub(crate) fn of(profile: &Profile, name: &'a str, through: &'a [String]) -> Program<'a> {
+        let has_lines = profile.frames.iter().any(|frame| frame.module == name && frame.line.is_some());
+        Program { name, has_lines, through }
+    }
+
+    /// Whether a function is one of the wrappers.
+    pub(crate) fn is_wrapper(&self, function: &str) -> bool {
+        self.through.iter().any(|name| hands_on(function, name))
+    }
+}
+
 /// Whether a frame is the program's own code, not that of a library.
-fn is_own(frame: &Frame, program: &Program) -> bool {
+pub(crate) fn is_own(frame: &Frame, program: &Program) -> bool {
     let function = frame.function.as_str();
     if function.starts_with("std::")
         || function.starts_with("__gnu_cxx::")
@@ -101,7 +114,7 @@ fn is_own(frame: &Frame, program: &Program) -> bool {
     {
         return false;
     }
-    if program.through.iter().any(|name| hands_on(function, name)) {
+    if program.is_wrapper(function) {
         return false;
     }
     match &frame.file {
@@ -158,10 +171,11 @@ fn made(function: &str) -> Option<String> {
 pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
-    let has_lines = profile.frames.iter().any(|frame| frame.module == program && frame.line.is_some());
-    let program = Program { name: program, has_lines, through };
+    let program = Program::of(profile, program, through);
     for sample in &profile.samples {
-        let site = site(profile, &sample.stack, sample.values, &program);
+        let frames: Vec<&Frame> =
+            sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
+        let site = of_frames(&frames, sample.values, &program);
         match known.get(&site.key()) {
             Some(index) => sites[*index].values.add(&sample.values),
             None => {
@@ -174,9 +188,8 @@ pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> 
     sites
 }
 
-fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> Site {
-    let frames: Vec<&Frame> =
-        stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
+/// The site of a stack, whose innermost frame is the first one.
+pub(crate) fn of_frames(frames: &[&Frame], values: Values, program: &Program) -> Site {
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
     let made = inner.iter().find_map(|frame| made(&frame.function));

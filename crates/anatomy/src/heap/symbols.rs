@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::heap::history::History;
 use crate::heap::profile::{Frame, Gathering, Profile, Values};
 use crate::heap::stacks::{CodeAddress, StackId, Stacks};
+use crate::names::demangled;
 
 /// Deeper stacks lose their outermost calls.
 const DEEPEST: usize = 2048;
@@ -112,21 +113,8 @@ fn unnamed(address: u64, module: String) -> Frame {
     Frame { function: format!("{address:#x}"), file: None, line: None, module, inlined: false }
 }
 
-/// The demangled name; other names stay as they are.
-pub(crate) fn demangled(name: &str) -> String {
-    // `name@@VERSION` of a symbol table.
-    let name = name.split('@').next().unwrap_or(name);
-    if !name.starts_with("_Z") {
-        return name.to_owned();
-    }
-    cpp_demangle::Symbol::new(name)
-        .ok()
-        .and_then(|symbol| symbol.demangle().ok())
-        .unwrap_or_else(|| name.to_owned())
-}
-
 /// The values of each stack, over one process or several.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct StackValues(FxHashMap<StackId, Values>);
 
 impl StackValues {
@@ -145,6 +133,14 @@ impl StackValues {
             .iter()
             .filter(|(stack, _)| is_broken(stack))
             .fold(0, |sum, (_, values)| values.count.saturating_add(sum))
+    }
+
+    /// The stacks that have blocks at the peak, in the order of their numbers.
+    pub fn at_peak(&self) -> Vec<(StackId, Values)> {
+        let at_peak = self.0.iter().filter(|(_, values)| values.peak_count > 0);
+        let mut sorted: Vec<_> = at_peak.map(|(stack, values)| (*stack, *values)).collect();
+        sorted.sort_unstable_by_key(|(stack, _)| *stack);
+        sorted
     }
 
     /// In the order of the stacks' numbers.

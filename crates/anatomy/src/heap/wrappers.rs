@@ -76,8 +76,8 @@ fn bare(function: &str) -> &str {
     function
 }
 
-/// Whether a function has the name of an allocating function.
-fn is_allocator(function: &str) -> bool {
+/// Whether a function has the name of an allocating function, with or without its parameters.
+pub(crate) fn is_allocator(function: &str) -> bool {
     let plain: String = match function.find('<') {
         Some(at) => function[..at].to_owned(),
         None => function.to_owned(),

@@ -21,8 +21,8 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::heap::profile::{Frame, Gathering, Values};
-use crate::heap::symbols::demangled;
 use crate::import::recording::{Clock, Course, Point, Recording};
+use crate::names::demangled;
 
 /// The newest format that is read.
 const NEWEST: u64 = 3;

@@ -86,5 +86,5 @@ pub fn timed(number: u32) -> Round {
         others_ns: Some(12_000_000),
         throttled: 3,
     };
-    Round { number, kind: RoundKind::Timed, cpu: Some(1), noise }
+    Round { number, kind: RoundKind::Timed, cpu: Some(1), noise, layout: None }
 }

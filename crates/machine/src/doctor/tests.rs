@@ -27,14 +27,8 @@ fn unavailable(reason: &str, fix: &str) -> Unavailable {
     Unavailable::with_fix(reason, fix)
 }
 
-/// A machine with many missing parts: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
-pub(crate) fn lacking() -> Diagnosis {
-    let compilers = BTreeMap::from([
-        ("gcc-12".to_string(), compiler("gcc-12", Family::Gcc, "12.2.0", true)),
-        ("clang-14".to_string(), compiler("clang-14", Family::Clang, "14.0.6", false)),
-    ]);
-    let set = |cpus: &[u32]| cpus.iter().copied().collect::<BTreeSet<u32>>();
-    let core = |cpu| Core { package: 0, cpus: set(&[cpu]), kind: CoreKind::Performance };
+/// x32 builds and does not start, clang has no i386 and no profiles.
+fn abilities() -> (Vec<Ability>, Vec<TechniqueAbility>) {
     let no_x32 = unavailable("this kernel has no x32", "boot another kernel");
     let no_i386 =
         |packages: &str| unavailable("ld: cannot find Scrt1.o", &format!("apt-get install {packages}"));
@@ -64,6 +58,18 @@ pub(crate) fn lacking() -> Diagnosis {
             }
         }
     }
+    (abilities, techniques)
+}
+
+/// A machine with many missing parts: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
+pub(crate) fn lacking() -> Diagnosis {
+    let compilers = BTreeMap::from([
+        ("gcc-12".to_string(), compiler("gcc-12", Family::Gcc, "12.2.0", true)),
+        ("clang-14".to_string(), compiler("clang-14", Family::Clang, "14.0.6", false)),
+    ]);
+    let set = |cpus: &[u32]| cpus.iter().copied().collect::<BTreeSet<u32>>();
+    let core = |cpu| Core { package: 0, cpus: set(&[cpu]), kind: CoreKind::Performance };
+    let (abilities, techniques) = abilities();
     let counter = |name: &str, hardware, counts| Counter { name: name.into(), hardware, counts };
     let no_pmu = || Err(unavailable("no PMU in this virtual machine", "give it one"));
     let allocator = |name: &str, abi: &str, file| Allocator { name: name.into(), abi: abi.into(), file };
@@ -132,6 +138,13 @@ pub(crate) fn lacking() -> Diagnosis {
             )),
             kvm: Ok(()),
         },
+        foreign: vec![
+            ForeignAbi { abi: "ppc64".into(), runs: Ok(()) },
+            ForeignAbi {
+                abi: "s390x".into(),
+                runs: Err(unavailable("qemu-s390x is not on the PATH", "apt-get install qemu-user")),
+            },
+        ],
         cgroup: Cgroup { groups: Ok(()), memory: Ok(()), ..Cgroup::default() },
         noise: Noise { steal: 0.003, pressure: Some(0.01), others: 0.012, throttled: 0 },
         measured_cpu: Some(1),

@@ -7,9 +7,9 @@ use std::time::Duration;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::Reader;
 
-use super::{Cache, Core, CoreKind, Node, Source, Topology};
 use crate::cpulist::{read_bitmap, Cpu};
-use crate::process;
+use crate::tool_output;
+use crate::topology::model::{Cache, Core, CoreKind, Node, Source, Topology};
 
 /// Runs `lstopo`; None if hwloc is not installed or its output is not understood.
 pub(super) fn ask() -> Option<Topology> {
@@ -21,7 +21,7 @@ pub(super) fn ask() -> Option<Topology> {
     for variable in ["HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_COMPONENTS"] {
         command.env_remove(variable);
     }
-    let output = process::run(&mut command, Duration::from_secs(10)).ok()?;
+    let output = tool_output::run(&mut command, Duration::from_secs(10)).ok()?;
     output.status.success().then(|| parse(&output.stdout).ok())?
 }
 

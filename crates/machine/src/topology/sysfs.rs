@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Cache, Core, CoreKind, Node, Source, Topology};
 use crate::cpulist::{read_list, Cpu};
 use crate::sysfs::{number, size, text};
+use crate::topology::model::{Cache, Core, CoreKind, Node, Source, Topology};
 
 /// Reads the tree under `root`.
 pub(super) fn read(root: &Path) -> Topology {

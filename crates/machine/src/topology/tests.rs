@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::cpulist::Cpu;
 
 const XML_4X2: &str = include_str!("../../tests/fixtures/hwloc-4-cores-smt.xml");
 const XML_HYBRID: &str = include_str!("../../tests/fixtures/hwloc-hybrid.xml");

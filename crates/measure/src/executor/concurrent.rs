@@ -15,9 +15,11 @@ use widthwise_experiment::outcome::Noise;
 
 use crate::executor::{Executor, RunFiles};
 use crate::plan::Plan;
-use crate::run::{Limits, RunError, RunResult, Runner};
-use crate::schedule::Slot;
-use crate::window::Window;
+use crate::round_noise::Window;
+use crate::run::limits::Limits;
+use crate::run::result::{RunError, RunResult};
+use crate::run::runner::Runner;
+use widthwise_experiment::schedule::Slot;
 
 /// How often Ctrl-C is looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -112,7 +114,8 @@ impl ConcurrentExecutor<'_> {
         let mut hands = Vec::new();
         for slot in &slots {
             if let Some(runner) = runners.get_mut(slot.participant).and_then(Option::take) {
-                runner.begin(&plan.participants[slot.participant].start, slot.padding, &plan.cpus)?;
+                let start = plan.participants[slot.participant].layout(slot.layout);
+                runner.begin(start, slot.padding, &plan.cpus)?;
                 hands.push((*slot, runner));
             }
         }
@@ -123,7 +126,7 @@ impl ConcurrentExecutor<'_> {
             for (place, (slot, runner)) in hands.into_iter().enumerate() {
                 let (sender, cut) = (sender.clone(), &cut);
                 scope.spawn(move || {
-                    let start = &plan.participants[slot.participant].start;
+                    let start = plan.participants[slot.participant].layout(slot.layout);
                     let cancelled = || cut.load(Ordering::Relaxed);
                     let result = runner.end(start, &plan.cpus, limits, &cancelled, Duration::ZERO);
                     // There is somebody to hear it: this scope.

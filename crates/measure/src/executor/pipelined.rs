@@ -7,13 +7,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use widthwise_experiment::outcome::Noise;
+use widthwise_experiment::outcome::{Noise, RoundKind};
+use widthwise_experiment::schedule::{Schedule, Slot};
 
 use crate::executor::{Executor, RunFiles};
 use crate::plan::{Participant, Plan};
-use crate::run::{RunError, RunResult, Runner};
-use crate::schedule::{self, Slot};
-use crate::window::Window;
+use crate::round_noise::Window;
+use crate::run::result::{RunError, RunResult};
+use crate::run::runner::Runner;
 
 /// For how long the launcher is to have something to do. Ctrl-C, the end of the time allowed, and what is known of the
 /// machine's noise come at most so much late.
@@ -22,12 +23,13 @@ const LEAD: Duration = Duration::from_millis(20);
 const LEAST: usize = 4;
 /// More than this bring nothing more.
 const MOST: usize = 64;
-/// All requests together must fit into a socket's buffer: nobody may be kept waiting by a run that lasts.
+/// All requests together must fit into a socket's buffer: a long run must not block the writer.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The runs that were begun and not ended, and which come next.
 pub(crate) struct PipelinedExecutor<'a> {
     plan: &'a Plan,
+    schedule: Schedule,
     runner: &'a mut Runner,
     begun: VecDeque<(u32, Slot)>,
     /// The round from which runs are begun, and what is still to be begun of it.
@@ -41,12 +43,14 @@ pub(crate) struct PipelinedExecutor<'a> {
 
 impl<'a> PipelinedExecutor<'a> {
     pub(crate) fn new(plan: &'a Plan, runner: &'a mut Runner) -> PipelinedExecutor<'a> {
+        // All layouts of a program are started in the same way.
         let alone = |participant: &Participant| runner.stands_alone(&participant.start);
         // A file is read before the next run writes it anew; standard output has a file for each run.
         let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
         let window = Window::open(&plan.cpus, vec![runner.launcher()]);
         PipelinedExecutor {
             plan,
+            schedule: plan.schedule(RoundKind::Timed),
             runner,
             window,
             begun: VecDeque::new(),
@@ -58,7 +62,7 @@ impl<'a> PipelinedExecutor<'a> {
     }
 
     fn start(&mut self, round: u32, slot: Slot) -> Result<(), RunError> {
-        let start = &self.plan.participants[slot.participant].start;
+        let start = self.plan.participants[slot.participant].layout(slot.layout);
         self.runner.begin(start, slot.padding, &self.plan.cpus)?;
         self.begun.push_back((round, slot));
         Ok(())
@@ -110,8 +114,7 @@ impl Executor for PipelinedExecutor<'_> {
                 None if self.round >= last => return Ok(()),
                 None => {
                     self.round += 1;
-                    self.rest =
-                        schedule::round(self.plan.seed, self.round, self.plan.participants.len()).into();
+                    self.rest = self.schedule.round(self.round).into();
                 }
             }
         }
@@ -119,7 +122,7 @@ impl Executor for PipelinedExecutor<'_> {
 
     fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, RunResult)>, RunError> {
         let Some((round, slot)) = self.begun.pop_front() else { return Ok(None) };
-        let start = &self.plan.participants[slot.participant].start;
+        let start = self.plan.participants[slot.participant].layout(slot.layout);
         let result = self.runner.end(start, &self.plan.cpus, self.plan.limits, cancelled, self.pace)?;
         self.pace = (7 * self.pace + result.wall) / 8;
         self.window.busy += result.busy;

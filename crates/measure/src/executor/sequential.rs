@@ -1,8 +1,8 @@
 //! Runs one after the other, each made by a function when its result is asked for.
 
 use crate::executor::{Executor, Outcome};
-use crate::run::RunError;
-use crate::schedule::Slot;
+use crate::run::result::RunError;
+use widthwise_experiment::schedule::Slot;
 
 /// Makes each run by calling a function: which slot, and whether the user cancels.
 pub(crate) struct SequentialExecutor<F> {

@@ -14,8 +14,7 @@ const FAILED: Ending = Ending::Exit { status: 1 };
 
 /// Ends the run of each participant as scripted, `done` after the end of its script; up to `depth` runs are in flight.
 struct MockExecutor {
-    seed: u64,
-    participants: usize,
+    schedule: Schedule,
     scripts: Vec<VecDeque<Ending>>,
     depth: usize,
     in_flight: VecDeque<(u32, Slot)>,
@@ -28,8 +27,7 @@ struct MockExecutor {
 impl MockExecutor {
     fn new(participants: usize, depth: usize) -> MockExecutor {
         MockExecutor {
-            seed: 7,
-            participants,
+            schedule: schedule(participants),
             scripts: vec![VecDeque::new(); participants],
             depth,
             in_flight: VecDeque::new(),
@@ -70,7 +68,7 @@ impl Executor for MockExecutor {
                 None if self.begins.0 >= last => return Ok(()),
                 None => {
                     let next = self.begins.0 + 1;
-                    self.begins = (next, schedule::round(self.seed, next, self.participants).into());
+                    self.begins = (next, self.schedule.round(next).into());
                 }
             }
         }
@@ -172,10 +170,13 @@ impl RoundObserver<Ending> for Notes {
     }
 }
 
+fn schedule(participants: usize) -> Schedule {
+    Schedule { seed: 7, participants, reference: Some([0, participants - 1]), layouts: 1, rounds_a_layout: 2 }
+}
+
 fn plan(participants: usize) -> RoundPlan {
     RoundPlan {
-        participants,
-        seed: 7,
+        schedule: schedule(participants),
         first_round: 0,
         warmup: 0,
         kind: RoundKind::Timed,
@@ -190,9 +191,8 @@ fn plan(participants: usize) -> RoundPlan {
 
 /// The participants of each round in the schedule's order.
 fn scheduled(rounds: std::ops::Range<u32>, participants: usize) -> Vec<(u32, usize)> {
-    let of = |number| {
-        schedule::round(7, number, participants).into_iter().map(move |slot| (number, slot.participant))
-    };
+    let of =
+        |number| schedule(participants).round(number).into_iter().map(move |slot| (number, slot.participant));
     rounds.flat_map(of).collect()
 }
 

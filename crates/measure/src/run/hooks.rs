@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::bytes;
 
-use super::account::memory_file;
-use super::LaunchSpec;
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::memory_file::memory_file;
 
 /// Creates an empty working directory with links to these files.
 pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {
@@ -36,7 +36,7 @@ const SETTLING: Duration = Duration::from_millis(200);
 pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("`{text}` could not be started: {error}");
     // Reading a pipe would wait for the last process that holds it.
-    let mut complaint = memory_file().map_err(failed)?;
+    let mut complaint = memory_file(c"widthwise-hook").map_err(failed)?;
     let status = std::process::Command::new("sh")
         .args(["-e", "-c"])
         .arg(bytes::os(text))
@@ -58,10 +58,10 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "it ended".into(),
     };
-    let mut said = Vec::new();
-    let _ = complaint.rewind().and_then(|()| complaint.read_to_end(&mut said));
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+    let mut output = Vec::new();
+    let _ = complaint.rewind().and_then(|()| complaint.read_to_end(&mut output));
+    let output = String::from_utf8_lossy(&output);
+    let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
     Err(format!("`{text}` failed ({how}): {last}"))
 }
 
@@ -136,7 +136,8 @@ mod tests {
             arguments: Vec::new(),
             environment: std::collections::BTreeMap::new(),
             directory: "/".into(),
-            fresh: None,
+            fresh: false,
+            inputs: Vec::new(),
             stdin: "/dev/null".into(),
             setup: setup.map(Into::into),
             teardown: None,

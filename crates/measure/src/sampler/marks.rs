@@ -130,8 +130,8 @@ mod tests {
         assert!(marks.hear(7));
         assert!(!marks.hear(8));
         let (marks, lost) = marks.close(9);
-        let told: Vec<(u64, &str)> = marks.iter().map(|mark| (mark.at_ns, mark.text.as_str())).collect();
-        assert_eq!(told, [(5, "load"), (5, "fit"), (7, "half"), (9, "last")]);
+        let reported: Vec<(u64, &str)> = marks.iter().map(|mark| (mark.at_ns, mark.text.as_str())).collect();
+        assert_eq!(reported, [(5, "load"), (5, "fit"), (7, "half"), (9, "last")]);
         assert!(!lost && !path.exists());
     }
 

@@ -12,8 +12,9 @@ pub struct Seen {
     pub(super) series: Series,
     /// A process may not be read: its number and the system's reason.
     pub refused: Option<(u32, String)>,
-    /// The number of every thread of every process.
-    pub tasks: BTreeSet<u32>,
+    /// The number of every thread, with that of its process. Of a process that ended before it could be read, the
+    /// series has nothing.
+    pub tasks: BTreeMap<u32, u32>,
     /// Ranges of files, by device and inode, that processes had mapped; [`Seen::listed`] has the processes
     /// that were read.
     pub mapped_files: BTreeMap<(u64, u64), Vec<Range<u64>>>,
@@ -28,6 +29,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// How many threads the processes of the series had.
+    pub fn read_tasks(&self) -> u64 {
+        let read: BTreeSet<u32> = self.series.processes.iter().map(|process| process.pid).collect();
+        self.tasks.values().filter(|process| read.contains(process)).count() as u64
+    }
+
     /// The series of a program that began at `began` (CLOCK_MONOTONIC) and ran for `wall`: times count from
     /// its start.
     pub fn since(self, began: Duration, wall: Duration) -> Series {
@@ -45,5 +52,21 @@ impl Seen {
             process.ended_ns = process.ended_ns.saturating_sub(began);
         }
         series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_experiment::memory::Process;
+
+    use super::Seen;
+
+    #[test]
+    fn threads_of_a_process_that_ended_before_it_was_read_are_not_read_tasks() {
+        let mut seen = Seen::default();
+        let name = String::new();
+        seen.series.processes.push(Process { pid: 10, parent: 1, name, began_ns: 0, ended_ns: 0 });
+        seen.tasks.extend([(10, 10), (11, 10), (12, 12)]);
+        assert_eq!(seen.read_tasks(), 2);
     }
 }

@@ -14,13 +14,18 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{Part, Reading, StatmSample};
 
-use super::account::Account;
-use super::downsample::{downsampled, downsampled_readings, push_reading, MOST_READINGS, MOST_STATM_SAMPLES};
-use super::marks::Marks;
-use super::overhead_budget::OverheadBudget;
-use super::pagemap::Pagemap;
-use super::tree::{self, ProcessHandle, Texts};
-use super::{now, used, Seen, Watch};
+use crate::proc::clock::{now, thread_cpu};
+use crate::proc::descendants;
+use crate::proc::memory_stat::MemoryStat;
+use crate::proc::pagemap::Pagemap;
+use crate::proc::process::{self, ProcessHandle, Texts};
+use crate::sampler::downsample::{
+    downsampled, downsampled_readings, push_reading, MOST_READINGS, MOST_STATM_SAMPLES,
+};
+use crate::sampler::marks::Marks;
+use crate::sampler::overhead_budget::OverheadBudget;
+use crate::sampler::seen::Seen;
+use crate::sampler::watch::Watch;
 
 /// How the budget is divided: among the process tree, statm samples, pagemap scans and smaps snapshots.
 const OF_TREE: f64 = 0.10;
@@ -72,7 +77,7 @@ pub(super) struct SamplerThread {
     size_scanned: Option<u64>,
     pagemap: Pagemap,
     /// The control group's account, while it can be read.
-    group: Option<Account>,
+    group: Option<MemoryStat>,
     /// Something has changed since the last snapshot.
     changed: bool,
     /// The file that the launcher itself executes.
@@ -82,12 +87,12 @@ pub(super) struct SamplerThread {
 
 impl SamplerThread {
     pub(super) fn new(watch: Watch, marks: Option<Marks>) -> SamplerThread {
-        let launcher_file = tree::program(watch.launcher);
-        let group = watch.group.as_deref().and_then(Account::open);
+        let launcher_file = descendants::program(watch.launcher);
+        let group = watch.group.as_deref().and_then(MemoryStat::open);
         let mut texts = Texts::default();
         ProcessHandle::rehearse(&mut texts);
         let mut pagemap = Pagemap::default();
-        let _ = pagemap.resident(std::process::id(), tree::END_OF_ADDRESSES);
+        let _ = pagemap.resident(std::process::id(), process::END_OF_ADDRESSES);
         SamplerThread {
             watch,
             marks,
@@ -167,12 +172,12 @@ impl SamplerThread {
         self.listen();
         let Some(mut budgets) = self.budgets.take() else { return AWAITING };
         if now() >= budgets.tree.ready(budgets.tree.cost()) {
-            let began = used();
+            let began = thread_cpu();
             self.find_tree();
             self.pay(&mut budgets.tree, began);
         }
         if now() >= budgets.statm_samples.ready(budgets.statm_samples.cost()) {
-            let (began, at) = (used(), now());
+            let (began, at) = (thread_cpu(), now());
             self.tree.values_mut().for_each(ProcessHandle::statm_sample);
             self.pay(&mut budgets.statm_samples, began);
             self.evaluate_statm_samples(at);
@@ -212,7 +217,7 @@ impl SamplerThread {
     }
 
     fn pay(&mut self, budget: &mut OverheadBudget, began: u64) {
-        let took = used() - began;
+        let took = thread_cpu() - began;
         budget.spend(now(), took);
         self.seen.series.spent_ns += took;
     }

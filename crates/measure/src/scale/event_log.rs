@@ -113,7 +113,7 @@ impl Sums {
 }
 
 /// The combined report of several tasks, each weighted by its events.
-pub fn together(all: &[ReportedEvents]) -> Option<ReportedEvents> {
+pub fn combined(all: &[ReportedEvents]) -> Option<ReportedEvents> {
     let mut sums = Sums::default();
     for reported in all {
         let events = reported.events as f64;

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::memory::Part;
 use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Moment};
 
-use crate::sampler::now;
-use crate::sampler::smaps;
-use crate::sampler::tree::{self, LastReading, ProcessHandle, Texts};
+use crate::proc::clock::now;
+use crate::proc::descendants;
+use crate::proc::process::{LastReading, ProcessHandle, Texts};
+use crate::proc::{meminfo, smaps};
 
 /// Moments are at least this far apart, and at least a multiple of what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);
@@ -165,8 +166,8 @@ impl GroupMemory {
         Some(Figures {
             resident: sum(|mapping| mapping.amounts.resident),
             // smaps rounds down for each mapping, and smaps_rollup only once.
-            pss: field(&rollup, b"Pss:").unwrap_or_else(|| sum(|mapping| mapping.amounts.pss)),
-            pss_anonymous: field(&rollup, b"Pss_Anon:").unwrap_or(0),
+            pss: smaps::amount(&rollup, b"Pss:").unwrap_or_else(|| sum(|mapping| mapping.amounts.pss)),
+            pss_anonymous: smaps::amount(&rollup, b"Pss_Anon:").unwrap_or(0),
             uss: sum(|mapping| mapping.private),
             private_dirty: sum(|mapping| mapping.private_dirty),
             huge: sum(|mapping| mapping.huge),
@@ -281,24 +282,14 @@ fn is_frozen(group: &Path) -> bool {
     text.lines().any(|line| line == "frozen 1")
 }
 
-/// `/proc/meminfo`, `Documentation/filesystems/proc.rst`.
 fn system() -> System {
-    let text = std::fs::read("/proc/meminfo").unwrap_or_default();
-    System {
-        anonymous: field(&text, b"AnonPages:").unwrap_or(0),
-        huge: field(&text, b"AnonHugePages:").unwrap_or(0),
-    }
-}
-
-/// The amount in the line with that name.
-fn field(text: &[u8], name: &[u8]) -> Option<u64> {
-    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
-    smaps::kibibytes(line)
+    let (anonymous, huge) = meminfo::anonymous();
+    System { anonymous: anonymous.unwrap_or(0), huge: huge.unwrap_or(0) }
 }
 
 /// All processes that these launchers have started.
 pub fn everyone(launchers: &[u32]) -> Vec<u32> {
-    launchers.iter().flat_map(|launcher| tree::descendants(*launcher).into_keys()).collect()
+    launchers.iter().flat_map(|launcher| descendants::descendants(*launcher).into_keys()).collect()
 }
 
 #[cfg(test)]

@@ -13,13 +13,17 @@ use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
 use widthwise_machine::noise::{NoiseReader, Snapshot};
 
-use crate::cgroup::{Cgroup, Throttling, Usage};
-use crate::counters::Counters;
-use crate::ending::failure;
-use crate::launcher::{Launcher, Reply, Request};
-use crate::run::{add_forgotten, ending, LaunchSpec, Limits, RunError};
-use crate::sampler::now;
-use crate::taskstats::{Exit, Listener};
+use crate::proc::cgroup::{Cgroup, Throttling, Usage};
+use crate::proc::clock::{now, own_cpu};
+use crate::proc::taskstats::{Exit, Listener};
+use crate::run::counters::Counters;
+use crate::run::ending::ending;
+use crate::run::ending::failure;
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::launcher::{Launcher, Reply, Request};
+use crate::run::limits::Limits;
+use crate::run::result::RunError;
+use crate::run::sample::add_forgotten;
 
 /// The time that sending all requests takes, at least and for each: the start is no earlier.
 const LEAD: Duration = Duration::from_millis(2);
@@ -196,7 +200,7 @@ impl LauncherPool {
             groups: foreground().map(|(worker, _)| worker.group.unified().map(Path::to_owned)).collect(),
             replies: tasks.iter().map(|_| None).collect(),
             killed: vec![None; tasks.len()],
-            told_to_end: None,
+            asked_to_end_at: None,
             exits: Vec::new(),
             exits_lost: false,
         })
@@ -210,17 +214,17 @@ impl LauncherPool {
         cancelled: &dyn Fn() -> bool,
         observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
-        let deadline = Instant::now() + limits.timeout;
+        let began = Instant::now();
         let mut next_look = Instant::now();
         loop {
             let working = running.is_working();
-            if !working && running.told_to_end.is_none() {
+            if !working && running.asked_to_end_at.is_none() {
                 self.end(running, &Ending::Done)?;
             }
             if running.replies.iter().all(Option::is_some) {
                 return Ok(());
             }
-            if running.told_to_end.is_some_and(|since| since.elapsed() > PATIENCE) {
+            if running.asked_to_end_at.is_some_and(|since| since.elapsed() > PATIENCE) {
                 return Err(RunError::Escaped);
             }
             if working && Instant::now() >= next_look {
@@ -235,8 +239,8 @@ impl LauncherPool {
                 let at = now();
                 running.exits.extend(reported.into_iter().map(|exit| (exit, at)));
             }
-            if working && running.told_to_end.is_none() {
-                if let Some(why) = running.must_end(limits, deadline, cancelled) {
+            if working && running.asked_to_end_at.is_none() {
+                if let Some(why) = running.must_end(limits, began, cancelled) {
                     self.end(running, &why)?;
                 }
             }
@@ -251,7 +255,7 @@ impl LauncherPool {
                 running.killed[place] = Some(why.clone());
             }
         }
-        running.told_to_end = Some(Instant::now());
+        running.asked_to_end_at = Some(Instant::now());
         Ok(())
     }
 
@@ -331,7 +335,7 @@ struct Running<'a> {
     groups: Vec<Option<PathBuf>>,
     replies: Vec<Option<Reply>>,
     killed: Vec<Option<Ending>>,
-    told_to_end: Option<Instant>,
+    asked_to_end_at: Option<Instant>,
     exits: Vec<(Exit, u64)>,
     exits_lost: bool,
 }
@@ -342,11 +346,10 @@ impl Running<'_> {
     }
 
     /// Why all must end now, if they must.
-    fn must_end(&self, limits: Limits, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Option<Ending> {
-        if Instant::now() >= deadline {
-            Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
-        } else if self.tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
-            Some(Ending::OutputLimit { limit_bytes: limits.output_bytes })
+    fn must_end(&self, limits: Limits, began: Instant, cancelled: &dyn Fn() -> bool) -> Option<Ending> {
+        let most_written = self.tasks.iter().map(|task| written(&task.output)).max().unwrap_or(0);
+        if let Some(exceeded) = limits.exceeded(began.elapsed(), most_written) {
+            Some(exceeded)
         } else if let Some(reason) = failed_load(self.tasks, &self.replies) {
             Some(Ending::HookFailed { reason })
         } else {
@@ -397,12 +400,4 @@ impl Worker {
 
 fn written(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
-}
-
-/// CPU time of this process and of the launchers that it has reaped.
-fn own_cpu() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec. The call cannot fail with this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
-use super::lanes::{self, Lanes};
-use super::task_snapshot::{SetAffinity, TaskSnapshot};
-use crate::taskstats::Exit;
+use crate::proc::affinity::SetAffinity;
+use crate::proc::taskstats::Exit;
+use crate::scale::task_snapshot::TaskSnapshot;
+use crate::scale::worker_cpus::{self, Lanes};
 
 /// A process or thread that was seen.
 #[derive(Debug, Clone)]
@@ -158,7 +159,7 @@ impl ProcessTree {
         if let Some(used) = self.is_threads().then(|| used(parent)).flatten().map(|(cpu, wait)| cpu + wait) {
             match self.first_thread.1 {
                 Some((then, before)) if at_ns > then => {
-                    let works = lanes::works(used.saturating_sub(before), at_ns - then);
+                    let works = worker_cpus::works(used.saturating_sub(before), at_ns - then);
                     self.first_thread = (works, Some((at_ns, used)));
                 }
                 _ => self.first_thread.1 = Some((at_ns, used)),
@@ -362,7 +363,7 @@ impl ProcessTree {
                 _ => exit.parent == parent && exit.pid == exit.tgid,
             })
             .filter(|(exit, _)| !self.tasks.contains_key(&exit.pid))
-            .map(|(exit, told_ns)| (told_ns.saturating_sub(exit.elapsed_ns), exit.pid))
+            .map(|(exit, reported_ns)| (reported_ns.saturating_sub(exit.elapsed_ns), exit.pid))
             .collect();
         missed.sort_unstable();
         for (began_ns, pid) in missed {
@@ -397,7 +398,7 @@ impl ProcessTree {
         let reported = exits
             .iter()
             .filter(|(exit, _)| members.contains(&exit.pid) && exit.pid != parent)
-            .map(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns))
+            .map(|(exit, reported_ns)| reported_ns.saturating_sub(exit.elapsed_ns))
             .min();
         let at_ns = reported.map_or(at_ns, |reported| reported.min(at_ns)).max(began_ns);
         Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
@@ -455,13 +456,15 @@ impl ProcessTree {
             let own = ends.get(pid).unwrap_or(&none);
             let last = own.iter().find(|(exit, _)| exit.pid == *pid);
             let (began, ended) = match last {
-                Some((exit, told_ns)) => (told_ns.saturating_sub(exit.elapsed_ns).max(began_ns), *told_ns),
+                Some((exit, reported_ns)) => {
+                    (reported_ns.saturating_sub(exit.elapsed_ns).max(began_ns), *reported_ns)
+                }
                 None => (task.first_ns, task.last_ns),
             };
             let reported: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
-            let is_told = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
+            let is_exact = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
             let (cpu_ns, exact) = match counted.get(pid) {
-                _ if is_told => (reported, true),
+                _ if is_exact => (reported, true),
                 Some(counted) => (*counted, true),
                 // Ticks, or a reading some time before the end: both are too low.
                 None => (reported.max(task.cpu_ns), false),

@@ -3,16 +3,18 @@
 use std::path::Path;
 
 use widthwise_experiment::outcome::{Ending, RoundKind};
-use widthwise_experiment::scale::Attempt;
+use widthwise_experiment::scale::GroupRun;
 
-use super::launcher_pool::LauncherPool;
-use super::{attempt, Order};
-use crate::executor::{Outcome, SequentialExecutor};
+use crate::executor::sequential::SequentialExecutor;
+use crate::executor::Outcome;
 use crate::rounds::{self, End, RoundObserver, RoundPlan, RoundsError};
-use crate::run::Limits;
-use crate::schedule::Slot as Turn;
+use crate::run::limits::Limits;
+use crate::scale::group_run::run_group;
+use crate::scale::group_spec::GroupSpec;
+use crate::scale::launcher_pool::LauncherPool;
+use widthwise_experiment::schedule::{Schedule, Slot as Turn};
 
-impl Outcome for Attempt {
+impl Outcome for GroupRun {
     fn ending(&self) -> &Ending {
         // A run whose members failed is a failure, however its processes ended.
         const FAILED: &Ending = &Ending::Exit { status: 1 };
@@ -28,7 +30,7 @@ impl Outcome for Attempt {
 #[derive(Debug)]
 pub struct Slot<'a> {
     /// What the run is made of; the schedule sets its padding.
-    pub order: Order<'a>,
+    pub spec: GroupSpec<'a>,
     /// Its cell failed before, and is excluded.
     pub out: bool,
 }
@@ -56,16 +58,21 @@ pub struct ScalingRounds<'a> {
 ///
 /// # Errors
 /// Those of running the programs, and those of the observer.
-pub fn measure<O: RoundObserver<Attempt>>(
+pub fn measure<O: RoundObserver<GroupRun>>(
     mut work: ScalingRounds,
     pool: &mut LauncherPool,
     observer: &mut O,
 ) -> Result<End, RoundsError<O::Error>> {
     let slots = &work.slots;
-    let first_of = |slot: &Slot| slots.iter().position(|one| one.order.cell == slot.order.cell).unwrap_or(0);
+    let first_of = |slot: &Slot| slots.iter().position(|one| one.spec.cell == slot.spec.cell).unwrap_or(0);
     let plan = RoundPlan {
-        participants: slots.len(),
-        seed: work.seed,
+        schedule: Schedule {
+            seed: work.seed,
+            participants: slots.len(),
+            reference: None,
+            layouts: 1,
+            rounds_a_layout: 1,
+        },
         first_round: work.first_round,
         warmup: 0,
         kind: work.kind,
@@ -77,9 +84,9 @@ pub fn measure<O: RoundObserver<Attempt>>(
         out: (0..slots.len()).filter(|place| slots[*place].out).collect(),
     };
     let mut executor = SequentialExecutor::new(|turn: Turn, cancelled: &dyn Fn() -> bool| {
-        let order = &mut work.slots[turn.participant].order;
-        order.padding = turn.padding;
-        attempt(order, pool, work.scratch, work.limits, cancelled)
+        let spec = &mut work.slots[turn.participant].spec;
+        spec.padding = turn.padding;
+        run_group(spec, pool, work.scratch, work.limits, cancelled)
     });
     rounds::make(&plan, &mut executor, observer)
 }

@@ -4,18 +4,7 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::scale::Mode;
 
-use crate::sampler::tree;
-
-/// The CPUs that a process or thread is to run on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAffinity {
-    /// Its number.
-    pub pid: u32,
-    /// The CPUs.
-    pub cpus: Vec<u32>,
-    /// Its affinity was not set before.
-    pub first: bool,
-}
+use crate::proc::descendants;
 
 /// Programs that only start others: their one child is not the child that is looked for.
 const WRAPPERS: [&str; 12] =
@@ -38,8 +27,8 @@ pub struct TaskSnapshot {
 /// has executed the program.
 pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> Vec<TaskSnapshot> {
     let mut snapshots = Vec::new();
-    for (pid, parent) in tree::descendants(launcher) {
-        let program = tree::program(pid);
+    for (pid, parent) in descendants::descendants(launcher) {
+        let program = descendants::program(pid);
         let is_launched = parent == launcher;
         if is_launched && (program.is_none() || program.as_ref() == launcher_file) {
             continue;
@@ -47,7 +36,7 @@ pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> 
         let is_wrapper = is_wrapper(program.as_deref());
         if mode == Mode::Threads {
             let of = |thread| TaskSnapshot { pid: thread, parent: pid, is_launched, is_wrapper };
-            snapshots.extend(tree::threads(pid).into_iter().map(of));
+            snapshots.extend(descendants::threads(pid).into_iter().map(of));
         } else {
             snapshots.push(TaskSnapshot { pid, parent, is_launched, is_wrapper });
         }
@@ -59,15 +48,18 @@ pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> 
 /// called often, however many exist already.
 pub fn new_tasks(mode: Mode, parent: u32, known: &dyn Fn(u32) -> bool) -> (Vec<TaskSnapshot>, Vec<u32>) {
     let living: Vec<u32> = if mode == Mode::Threads {
-        tree::threads(parent)
+        descendants::threads(parent)
     } else {
-        tree::threads(parent).into_iter().flat_map(|thread| tree::children(parent, thread)).collect()
+        descendants::threads(parent)
+            .into_iter()
+            .flat_map(|thread| descendants::children(parent, thread))
+            .collect()
     };
     let new = |pid: &u32| TaskSnapshot {
         pid: *pid,
         parent,
         is_launched: false,
-        is_wrapper: mode != Mode::Threads && is_wrapper(tree::program(*pid).as_deref()),
+        is_wrapper: mode != Mode::Threads && is_wrapper(descendants::program(*pid).as_deref()),
     };
     let snapshots = living.iter().filter(|pid| !known(**pid)).map(new).collect();
     (snapshots, living)
@@ -83,7 +75,7 @@ pub fn used(mode: Mode, process: u32, pid: u32) -> u64 {
     if mode == Mode::Threads {
         return thread_cpu(process, pid).unwrap_or(0);
     }
-    tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum()
+    descendants::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum()
 }
 
 /// The tasks whose CPU time is counted.
@@ -109,7 +101,7 @@ pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
         builder.build().ok()
     };
     // Only future threads inherit a counter: existing ones get a counter each.
-    let threads = if scope == Scope::Thread { vec![pid] } else { tree::threads(pid) };
+    let threads = if scope == Scope::Thread { vec![pid] } else { descendants::threads(pid) };
     let mut counters: Vec<perf_event::Counter> = threads.into_iter().filter_map(open).collect();
     if counters.is_empty() {
         return None;
@@ -140,39 +132,4 @@ impl TaskCounter {
 fn thread_cpu(pid: u32, thread: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-/// Sets the affinity of a process or thread, which may have ended.
-pub fn set_affinity(change: &SetAffinity) -> std::io::Result<()> {
-    // SAFETY: a cpu_set_t is plain bits, and zero is its empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for &cpu in &change.cpus {
-        if (cpu as usize) < 8 * std::mem::size_of_val(&set) {
-            // SAFETY: within the set.
-            unsafe { libc::CPU_SET(cpu as usize, &mut set) };
-        }
-    }
-    // SAFETY: a valid set of its own size.
-    let result = unsafe { libc::sched_setaffinity(change.pid as i32, std::mem::size_of_val(&set), &set) };
-    if result < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// The CPUs on which a process or thread may run; none if it has ended.
-pub fn affinity(pid: u32) -> Option<Vec<u32>> {
-    // SAFETY: a cpu_set_t is plain bits.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid set of its own size.
-    if unsafe { libc::sched_getaffinity(pid as i32, std::mem::size_of_val(&set), &mut set) } < 0 {
-        return None;
-    }
-    // SAFETY: within the set.
-    Some(
-        (0..8 * std::mem::size_of_val(&set))
-            .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
-            .map(|cpu| cpu as u32)
-            .collect(),
-    )
 }

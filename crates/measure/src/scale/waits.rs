@@ -1,4 +1,4 @@
-//! How long the tasks of an attempt ran, and how long they waited for a CPU: the first two numbers of
+//! How long the tasks of a run ran, and how long they waited for a CPU: the first two numbers of
 //! `/proc/PID/task/TID/schedstat`, in nanoseconds (Documentation/scheduler/sched-stats.rst; needs
 //! CONFIG_SCHED_INFO). Read at intervals while the tasks live, since the kernel drops a thread's numbers when
 //! it ends: the time after the last reading is missing.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::sampler::tree;
+use crate::proc::descendants;
 
 /// More threads than this are not read: reading would take too long.
 const MOST_THREADS: usize = 4096;
@@ -43,12 +43,12 @@ impl Waits {
     /// Reads every thread of all processes that these launchers have started.
     pub fn look(&mut self, launchers: &[u32], launcher_file: Option<&PathBuf>) {
         for (root, &launcher) in launchers.iter().enumerate() {
-            for (pid, parent) in tree::descendants(launcher) {
+            for (pid, parent) in descendants::descendants(launcher) {
                 // A process that waits for the appointed time is no program yet.
-                if parent == launcher && tree::program(pid).as_ref() == launcher_file {
+                if parent == launcher && descendants::program(pid).as_ref() == launcher_file {
                     continue;
                 }
-                for thread in tree::threads(pid) {
+                for thread in descendants::threads(pid) {
                     if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&thread) {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! Watches an attempt: finds the tasks and sets their CPUs, reads how long they waited for a CPU, reads
+//! Watches a run: finds the tasks and sets their CPUs, reads how long they waited for a CPU, reads
 //! marks, and has memory read.
 
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::scale::{Mode, Purpose};
 
-use super::group_memory::{self, GroupMemory};
-use super::launcher_pool::RunObserver;
-use super::process_tree::ProcessTree;
-use super::task_snapshot::SetAffinity;
-use super::task_snapshot::{self, Scope, TaskCounter};
-use super::waits::Waits;
-use super::Order;
-use crate::memory::runtime_of;
+use crate::proc::affinity::{self, SetAffinity};
+use crate::proc::clock::now;
+use crate::proc::descendants;
 use crate::sampler::marks::Marks;
-use crate::sampler::{now, tree};
+use crate::scale::group_memory::{self, GroupMemory};
+use crate::scale::group_spec::GroupSpec;
+use crate::scale::launcher_pool::RunObserver;
+use crate::scale::process_tree::ProcessTree;
+use crate::scale::task_snapshot::{self, Scope, TaskCounter};
+use crate::scale::waits::Waits;
 
 /// The interval between looks for members while some are awaited, or soon after one came: until then two of
 /// them may share a CPU.
@@ -36,7 +36,7 @@ const SHARE: u32 = 4;
 /// The pause after a look is at least this many times its length.
 const PAUSE: u32 = 50;
 
-/// Watches an attempt.
+/// Watches a run.
 #[derive(Debug)]
 pub(super) struct Watcher {
     mode: Mode,
@@ -62,20 +62,21 @@ pub(super) struct Watcher {
     counters: BTreeMap<u32, TaskCounter>,
     /// The final counts of tasks that have ended.
     counted: BTreeMap<u32, u64>,
-    /// Counters for the CPU times that are requested after the attempt has ended.
+    /// Counters for the CPU times that are requested after the run has ended.
     parents: BTreeMap<u32, TaskCounter>,
 }
 
 impl Watcher {
-    pub(super) fn new(order: &Order, pipes: Vec<Marks>) -> Watcher {
-        let cell = order.cell;
+    pub(super) fn new(spec: &GroupSpec, pipes: Vec<Marks>) -> Watcher {
+        let cell = spec.cell;
         let now = Instant::now();
         Watcher {
             mode: cell.mode,
             expected: cell.processes,
-            pins: !order.cpus.is_empty(),
-            tree: ProcessTree::new(cell.mode, cell.processes, order.cpus),
-            camera: (order.purpose == Purpose::Memory).then(|| GroupMemory::new(runtime_of(order.start))),
+            pins: !spec.cpus.is_empty(),
+            tree: ProcessTree::new(cell.mode, cell.processes, spec.cpus),
+            camera: (spec.purpose == Purpose::Memory)
+                .then(|| GroupMemory::new(spec.start.resolved_runtime())),
             pipes,
             waits: Waits::default(),
             launcher_file: None,
@@ -162,7 +163,7 @@ impl Watcher {
         }
         let launcher = launchers[0];
         if self.launcher_file.is_none() {
-            self.launcher_file = tree::program(launcher);
+            self.launcher_file = descendants::program(launcher);
         }
         let members = self.tree.member_pids();
         let parent =
@@ -193,7 +194,7 @@ impl Watcher {
         }
         if self.pins && changes.is_empty() {
             for pid in self.tree.living_members() {
-                if let Some(cpus) = task_snapshot::affinity(pid) {
+                if let Some(cpus) = affinity::affinity(pid) {
                     self.tree.found_on(pid, &cpus);
                 }
             }
@@ -238,12 +239,12 @@ impl Watcher {
         for change in changes {
             // Tasks that set their own CPU affinity keep it; the report lists them.
             if let Some(cpus) =
-                task_snapshot::affinity(change.pid).filter(|cpus| self.tree.has_chosen(change, cpus))
+                affinity::affinity(change.pid).filter(|cpus| self.tree.has_chosen(change, cpus))
             {
                 self.tree.found_on(change.pid, &cpus);
                 continue;
             }
-            match task_snapshot::set_affinity(change) {
+            match affinity::set_affinity(change) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) && self.remarks.is_empty() => {
                     self.remarks.push(format!(
                         "process {} could not be put on CPU {:?}: {error}",
@@ -259,7 +260,7 @@ impl Watcher {
     fn look_at_jobs(&mut self, launchers: &[u32]) {
         let began = Instant::now();
         if self.launcher_file.is_none() {
-            self.launcher_file = launchers.first().and_then(|launcher| tree::program(*launcher));
+            self.launcher_file = launchers.first().and_then(|launcher| descendants::program(*launcher));
         }
         self.waits.look(launchers, self.launcher_file.as_ref());
         let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
@@ -289,7 +290,7 @@ impl RunObserver for Watcher {
                 let (parent, members) = match self.mode {
                     Mode::Jobs => {
                         let roots =
-                            launchers.iter().flat_map(|launcher| tree::children(*launcher, *launcher));
+                            launchers.iter().flat_map(|launcher| descendants::children(*launcher, *launcher));
                         (None, roots.collect())
                     }
                     Mode::Fork => (self.tree.parent(), self.tree.member_pids()),

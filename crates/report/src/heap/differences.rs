@@ -1,10 +1,16 @@
 //! The differences of two sides, and whether they exceed the differences between recordings of one side.
 
 use serde::Serialize;
+use widthwise_anatomy::heap::site::Pair;
+use widthwise_anatomy::heap::types::TypedHeap;
+use widthwise_anatomy::heap::wrappers::Wrapper;
+use widthwise_anatomy::Certainty;
 use widthwise_verdict::repeats::{difference, Difference, Scale};
 use widthwise_verdict::Word;
 
-use super::{Explanation, RecordingSums, RssSummary, Side};
+use super::side::{RecordingSums, RssSummary, Side};
+use crate::peaks::MaxRss;
+use crate::spread;
 
 /// Variants differ in their names and paths, of which a program may hold copies: a smaller difference is
 /// ignored.
@@ -79,6 +85,11 @@ impl SitePeaks {
         let scale = Scale { equal_within: 0.0, resolution: FLOOR, comparisons: sites };
         let found = difference(&numbers(&self.a), &numbers(&self.b), scale);
         found.is_clear() || matches!(found.word, Word::Withheld | Word::NoData)
+    }
+
+    /// The highest certainty that a cause of its difference may have.
+    pub fn certainty(&self) -> Certainty {
+        spread::certainty(&numbers(&self.a), &numbers(&self.b), 0.0, FLOOR)
     }
 }
 
@@ -190,6 +201,32 @@ impl SystemDifferences {
             given: withheld(difference(&given(&of_a), &given(&of_b), share)),
         })
     }
+}
+
+/// The input of a heap report.
+#[derive(Debug)]
+pub struct Explanation<'a> {
+    /// The program.
+    pub program: &'a str,
+    /// The explained side, or the side that the other is compared with.
+    pub a: &'a Side,
+    /// The side that is compared with it.
+    pub b: Option<&'a Side>,
+    /// All sites. Without a `b`, its values are 0.
+    pub pairs: &'a [Pair],
+    /// The bytes of each of `pairs` at the peaks of all recordings, in the same order.
+    pub site_peaks: &'a [SitePeaks],
+    /// The types of the blocks at the peaks. Absent where they cannot be known: in other profilers' files.
+    pub types: Option<&'a TypedHeap>,
+    /// Max RSS of both, as the campaign measured it: a different quantity from the peak heap. Absent without
+    /// a campaign.
+    pub max_rss: Option<MaxRss>,
+    /// Functions that request nearly all memory. Thin ones are no sites.
+    pub wrappers: &'a [Wrapper],
+    /// The number of sites to show.
+    pub top: usize,
+    /// Ratios within this of 1 are equal.
+    pub equal_within: f64,
 }
 
 impl Explanation<'_> {

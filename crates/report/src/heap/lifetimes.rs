@@ -4,7 +4,7 @@ use serde::Serialize;
 use widthwise_anatomy::heap::lifetimes::EDGES;
 use widthwise_anatomy::heap::Values;
 
-use super::{number, percent};
+use super::quantities::{number, percent};
 
 /// Its form in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,13 +44,13 @@ fn rounded(edge_ns: u64) -> String {
 
 /// The median lifetime: `temporary`, `< 3 ms`, `to the end`.
 pub fn word(values: &Values) -> Option<String> {
-    let told = lifetimes(values)?;
-    let all = told.temporary + told.later + told.never;
-    Some(if told.temporary * 2 >= all {
+    let reported = lifetimes(values)?;
+    let all = reported.temporary + reported.later + reported.never;
+    Some(if reported.temporary * 2 >= all {
         "temporary".to_owned()
-    } else if let Some(edge) = told.median_below_ns {
+    } else if let Some(edge) = reported.median_below_ns {
         format!("< {}", rounded(edge))
-    } else if told.never * 2 > all {
+    } else if reported.never * 2 > all {
         "to the end".to_owned()
     } else {
         format!("> {}", rounded(EDGES[EDGES.len() - 1]))
@@ -59,8 +59,8 @@ pub fn word(values: &Values) -> Option<String> {
 
 /// Shares of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
 pub fn shares(values: &Values) -> Option<String> {
-    let told = lifetimes(values)?;
-    let all = (told.temporary + told.later + told.never) as f64;
+    let reported = lifetimes(values)?;
+    let all = (reported.temporary + reported.later + reported.never) as f64;
     let share = |count: u64| match count {
         0 => "none".to_owned(),
         // Of a hundred thousand, one block is not none, and the others are not all.
@@ -71,16 +71,16 @@ pub fn shares(values: &Values) -> Option<String> {
     };
     Some(format!(
         "{} are given back before the next one is asked for, {} later, {} never",
-        share(told.temporary),
-        share(told.later),
-        share(told.never)
+        share(reported.temporary),
+        share(reported.later),
+        share(reported.never)
     ))
 }
 
 /// The shares of a side's blocks. A single block has no shares.
 fn fate(values: &Values, whose: &str) -> Option<String> {
-    let told = lifetimes(values)?;
-    Some(match (told.temporary + told.later + told.never, told.temporary, told.later) {
+    let reported = lifetimes(values)?;
+    Some(match (reported.temporary + reported.later + reported.never, reported.temporary, reported.later) {
         (1, 1, _) => format!("{whose} only block is given back before the next one is asked for"),
         (1, _, 1) => format!("{whose} only block is given back after the next one is asked for"),
         (1, ..) => format!("{whose} only block is never given back"),
@@ -156,7 +156,10 @@ mod tests {
             shares(&many).as_deref(),
             Some("< 0.1 % are given back before the next one is asked for, > 99.9 % later, none never")
         );
-        let said = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
-        assert!(said.contains("; x32's only block is given back after the next one is asked for."), "{said}");
+        let output = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
+        assert!(
+            output.contains("; x32's only block is given back after the next one is asked for."),
+            "{output}"
+        );
     }
 }

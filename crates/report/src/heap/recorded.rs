@@ -2,7 +2,7 @@
 
 use widthwise_anatomy::heap::Profile;
 
-use super::Side;
+use super::side::Side;
 
 /// One variant's recording.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,9 @@ use widthwise_anatomy::heap::Values;
 use widthwise_verdict::Word;
 
 use super::differences::{Differences, Judged, SystemDifferences};
-use super::{bytes, change, lifetimes, number, percent, Explanation, RssSummary, Side};
+use super::quantities::{bytes, number, percent};
+use super::side::{RssSummary, Side};
+use super::{change, lifetimes, Explanation};
 use crate::format::counted;
 
 /// RSS and heap disagree if they differ by more than this.

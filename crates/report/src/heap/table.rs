@@ -4,7 +4,8 @@ use unicode_width::UnicodeWidthStr;
 use widthwise_anatomy::heap::site::Pair;
 
 use super::differences::FLOOR;
-use super::{bytes, change, described, each, lived, number, percent, signed, Explanation};
+use super::quantities::{bytes, number, percent, signed};
+use super::{change, described, each, lived, Explanation};
 use crate::format::counted;
 use crate::sanitize;
 use crate::text::Palette;
@@ -22,7 +23,7 @@ struct Sites<'a> {
 }
 
 impl Explanation<'_> {
-    pub(super) fn table(&self, palette: &Palette) -> String {
+    pub(crate) fn table(&self, palette: &Palette) -> String {
         if let Some(b) = self.b {
             if let Some(reason) = self.a.incompleteness().or_else(|| b.incompleteness()) {
                 return format!("  sites are not compared, since {}\n", sanitize::line(&reason));

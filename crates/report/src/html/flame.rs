@@ -115,7 +115,7 @@ pub fn figure_within(flame: &Flame, most_boxes: usize) -> String {
                     output {}
                 }
                 (drawing.boxes())
-                p class="told" aria-live="polite" hidden { }
+                p class="details" aria-live="polite" hidden { }
                 (drawing.legend())
                 (drawing.table())
             }
@@ -220,9 +220,9 @@ impl<'a> Drawing<'a> {
         let rows = 1 + self.drawn.iter().map(|index| self.tree.nodes[*index].depth).max().unwrap_or(0);
         let whole = self.tree.nodes[0].width as f64;
         let percent = |part: u64| format!("{:.4}%", 100.0 * part as f64 / whole);
-        let says = format!("{}. {}", sanitize::line(self.flame.title), self.describe(&self.tree.nodes[0]));
+        let label = format!("{}. {}", sanitize::line(self.flame.title), self.describe(&self.tree.nodes[0]));
         html! {
-            svg class="boxes" role="tree" aria-label=(says) height=(rows * ROW) {
+            svg class="boxes" role="tree" aria-label=(label) height=(rows * ROW) {
                 @for index in &self.drawn {
                     @let node = &self.tree.nodes[*index];
                     svg class=(self.class(node)) role="treeitem" aria-level=(node.depth + 1) tabindex=[(*index == 0).then_some("0")]

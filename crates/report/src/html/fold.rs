@@ -9,7 +9,7 @@ use maud::{html, Markup};
 
 /// Larger folds are compressed. Sixty variants of 167 rounds make 600 kB for each metric.
 const LARGEST: usize = 100_000;
-/// The beginning of every packed fold: a page with one runs [`super::SCRIPT`].
+/// The beginning of every packed fold: a page with one runs [`SCRIPT`](super::page::SCRIPT).
 pub const MARK: &str = "<template class=\"packed\">";
 
 /// The content or, if it is large, its compressed form (raw DEFLATE in base64), with a replacement for

@@ -9,33 +9,34 @@ use super::axis::RatioScale;
 use super::fold::packed;
 use super::plot::{axis, drawing, grid, instead, row, Path};
 use super::wording::{name, prose, titles};
-use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{order, sanitize};
+use crate::comparison::Comparison;
+use crate::{by_metric, order, sanitize};
 
 const HEIGHT: u32 = 28;
 
-pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
+pub fn section(comparison: &Comparison, columns: &Columns) -> Markup {
     html! {
         section id="differences" {
             h2 { "Differences to the baseline" }
             p class="lead" {
                 "The bar is the interval, the dot the estimate: filled where it is called a difference, hollow where "
                 "it is not. The band is the detection floor of this machine. Between the dashed lines lies the "
-                "margin, " (prose(&margin(campaign.experiment.judging.equal_within))) ": an interval wholly between "
+                "margin, " (prose(&margin(comparison.campaign.experiment.judging.equal_within))) ": an interval wholly between "
                 "them that is called no difference shows one. Where the axis ends before them, they are not drawn."
             }
-            @let shown = if order::is_many(campaign) { columns.leading.len().min(1) } else { columns.leading.len() };
+            @let is_folded = order::is_many(comparison) || by_metric::applies(comparison);
+            @let shown = if is_folded { columns.leading.len().min(1) } else { columns.leading.len() };
             @let (open, others) = columns.leading.split_at(shown);
             @let others = [others, &columns.others[..]].concat();
             div class="forests" {
-                @for metric in open { (figure(campaign, metric)) }
+                @for metric in open { (figure(comparison, metric)) }
             }
             @if !others.is_empty() {
                 details class="others" {
                     summary { "Other metrics: " (titles(&others)) }
                     (packed(
-                        html! { div class="forests" { @for metric in &others { (figure(campaign, metric)) } } },
+                        html! { div class="forests" { @for metric in &others { (figure(comparison, metric)) } } },
                         || html! { p class="none" { "The drawings need a script; the tables of verdicts have their numbers." } },
                     ))
                 }
@@ -45,14 +46,14 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
     }
 }
 
-pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
-    let others: Vec<String> = order::participants(campaign)
+pub fn figure(comparison: &Comparison, metric: Metric) -> Markup {
+    let others: Vec<String> = order::participants(comparison)
         .into_iter()
-        .filter(|name| *name != campaign.experiment.baseline)
+        .filter(|name| *name != comparison.campaign.experiment.baseline)
         .collect();
-    let floor = campaign.floor(metric);
+    let floor = comparison.floor(metric);
     let drawn: Vec<(f64, f64, f64)> =
-        others.iter().filter_map(|name| campaign.verdict(name, metric)).filter_map(interval).collect();
+        others.iter().filter_map(|name| comparison.verdict(name, metric)).filter_map(interval).collect();
     let empty = drawn.is_empty();
     let band = floor.map(band);
     let ends = drawn.into_iter().flat_map(|(ratio, low, high)| [ratio, low, high]);
@@ -62,16 +63,16 @@ pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
     html! {
         figure class="forest" {
             figcaption {
-                strong { (campaign.title(metric)) }
-                @if let Some(floor) = campaign.floor_text(metric) { span { "floor " (prose(&floor)) } }
+                strong { (comparison.title(metric)) }
+                @if let Some(floor) = comparison.floor_text(metric) { span { "floor " (prose(&floor)) } }
                 @else { span { "no detection floor is known" } }
             }
             @for variant in &others {
-                @match campaign.verdict(variant, metric).filter(|_| campaign.unable(variant).is_none()) {
-                    Some(verdict) => (variant_row(campaign, verdict, &scale, &ticks, band)),
+                @match comparison.verdict(variant, metric).filter(|_| comparison.campaign.not_measured(variant).is_none()) {
+                    Some(verdict) => (variant_row(comparison, verdict, &scale, &ticks, band)),
                     None => {
-                        @let reason = campaign.unable(variant).map_or("no verdict".to_owned(), sanitize::line);
-                        (absent(campaign, variant, "not measured", &reason))
+                        @let reason = comparison.campaign.not_measured(variant).map_or("no verdict".to_owned(), sanitize::line);
+                        (absent(comparison, variant, "not measured", &reason))
                     }
                 }
             }
@@ -97,18 +98,18 @@ fn interval(verdict: &Verdict) -> Option<(f64, f64, f64)> {
 }
 
 fn variant_row(
-    campaign: &Campaign,
+    comparison: &Comparison,
     verdict: &Verdict,
     scale: &RatioScale,
     ticks: &[(f64, String)],
     band: Option<(f64, f64)>,
 ) -> Markup {
     if verdict.difference.is_some() && !matches!(verdict.word, Word::Withheld | Word::NoData) {
-        return without_ratio(campaign, verdict);
+        return without_ratio(comparison, verdict);
     }
     let Some((ratio, low, high)) = interval(verdict) else {
         let reason = sanitize::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
-        return absent(campaign, &verdict.variant, verdict.word.text(), &reason);
+        return absent(comparison, &verdict.variant, verdict.word.text(), &reason);
     };
     let middle = f64::from(HEIGHT) / 2.0;
     let (mut floor, mut zero, mut bar, mut dot) =
@@ -133,14 +134,14 @@ fn variant_row(
     let text = sanitize::line(&wording::interval(verdict));
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let reason = verdict.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let says = sanitize::line(&format!("{}: {text}{reason}", verdict.variant));
+    let label = sanitize::line(&format!("{}: {text}{reason}", verdict.variant));
     let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
     row(
-        name(campaign, &verdict.variant),
+        name(comparison, &verdict.variant),
         drawing(
             word,
             HEIGHT,
-            &says,
+            &label,
             html! {
                 (floor.drawn("band")) (grid(&places, HEIGHT)) (zero.drawn("zero")) (margin.drawn("margin"))
                 (bar.drawn("bar")) (dot.drawn("dot"))
@@ -152,10 +153,10 @@ fn variant_row(
 }
 
 /// A row without a drawing: a difference without a ratio has no position on the axis.
-fn without_ratio(campaign: &Campaign, verdict: &Verdict) -> Markup {
+fn without_ratio(comparison: &Comparison, verdict: &Verdict) -> Markup {
     let reason = verdict.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
-    let says = sanitize::line(&format!("no ratio: some run counted 0{reason}"));
-    row(name(campaign, &verdict.variant), instead(&says), value(verdict))
+    let label = sanitize::line(&format!("no ratio: some run counted 0{reason}"));
+    row(name(comparison, &verdict.variant), instead(&label), value(verdict))
 }
 
 /// The word or the figures; a verdict without a difference has both.
@@ -168,6 +169,6 @@ fn value(verdict: &Verdict) -> Markup {
     }
 }
 
-fn absent(campaign: &Campaign, variant: &str, word: &str, reason: &str) -> Markup {
-    row(name(campaign, variant), instead(reason), html! { span class="missing" { (word) } })
+fn absent(comparison: &Comparison, variant: &str, word: &str, reason: &str) -> Markup {
+    row(name(comparison, variant), instead(reason), html! { span class="missing" { (word) } })
 }

@@ -5,7 +5,7 @@ use widthwise_anatomy::heap::{wrappers, Column};
 
 use super::flame::{self, Flame, Side};
 use super::wording::prose;
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::format::listed;
 use crate::heap::{Differences, Heap, Recorded};
 use crate::{order, sanitize};
@@ -24,14 +24,14 @@ struct Picture<'a> {
 
 /// The baseline first, then the variants compared with it. A variant is drawn alone if the baseline has no
 /// recording, or if the two differ by no more than recordings of one of them do.
-fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
-    let recorded: &'a [Recorded] = campaign.heap;
+fn pictures<'a>(comparison: &Comparison<'a>) -> Vec<Picture<'a>> {
+    let recorded: &'a [Recorded] = comparison.heap;
     let read = recorded.iter().filter_map(|one| Some((one.variant.as_str(), one.heap.as_ref().ok()?)));
     let (baseline, others): (Vec<_>, Vec<_>) =
-        read.partition(|(variant, _)| *variant == campaign.experiment.baseline);
+        read.partition(|(variant, _)| *variant == comparison.campaign.experiment.baseline);
     let baseline = baseline.first().copied();
     let alone = baseline.map(|(variant, heap)| Picture { variant, heap, baseline: None, differences: None });
-    let equal_within = campaign.experiment.judging.equal_within;
+    let equal_within = comparison.campaign.experiment.judging.equal_within;
     let compared = others.into_iter().map(|(variant, heap)| {
         let differences = baseline.map(|(_, base)| Differences::of(&base.side, &heap.side, equal_within));
         let is_clear = differences.as_ref().is_some_and(|differences| differences.peak_heap.is_clear());
@@ -41,16 +41,16 @@ fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
 }
 
 /// Whether anything is drawn, which needs the flame graphs' script.
-pub fn is_drawn(campaign: &Campaign) -> bool {
-    campaign.heap.iter().any(|one| one.heap.is_ok())
+pub fn is_drawn(comparison: &Comparison) -> bool {
+    comparison.heap.iter().any(|one| one.heap.is_ok())
 }
 
 /// The section, if heaps were recorded.
-pub fn section(campaign: &Campaign) -> Markup {
-    if campaign.heap.is_empty() {
+pub fn section(comparison: &Comparison) -> Markup {
+    if comparison.heap.is_empty() {
         return html! {};
     }
-    let pictures = pictures(campaign);
+    let pictures = pictures(comparison);
     let left_out: Vec<String> =
         pictures.iter().skip(MOST_FIGURES).map(|picture| sanitize::line(picture.variant)).collect();
     html! {
@@ -61,7 +61,7 @@ pub fn section(campaign: &Campaign) -> Markup {
                 "variant with the heap recorder. Of each variant, the recording with the median peak heap. Those runs are "
                 "part of no other number here."
             }
-            @if order::is_many(campaign) {
+            @if order::is_many(comparison) {
                 details class="others" {
                     summary { "The peak heaps of all " (pictures.len()) " variants" }
                     (peaks(&pictures))
@@ -82,10 +82,13 @@ pub fn section(campaign: &Campaign) -> Markup {
             div class="notes" {
                 @if !left_out.is_empty() {
                     p { "Not drawn, since a page holds " (MOST_FIGURES) ": "
-                        @if order::is_many(campaign) { (left_out.len()) " more variants. " } @else { (listed(&left_out)) ". " }
-                        code { "widthwise explain --heap A B --html FILE" } " draws any two." }
+                        @if order::is_many(comparison) { (left_out.len()) " more variants. " } @else { (listed(&left_out)) ". " }
+                        code { "widthwise explain --heap A B --html=FILE" } " draws any two." }
                 }
-                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&sanitize::line(reason))) "." } }
+                @if comparison.explanations.is_empty() && pictures.iter().any(|picture| picture.baseline.is_some()) {
+                    p { code { "widthwise explain A B --html=FILE" } " makes the page that says why two variants differ, by cause." }
+                }
+                @for (reason, variants) in reasons(comparison) { p { (listed(&variants)) ": " (prose(&sanitize::line(reason))) "." } }
             }
         }
     }
@@ -152,8 +155,8 @@ fn flame<'a>(picture: &Picture<'a>, title: &'a str, through: &'a [String]) -> Fl
 }
 
 /// Why some variants have no recording, each reason once.
-fn reasons<'a>(campaign: &Campaign<'a>) -> Vec<(&'a str, Vec<String>)> {
-    let recorded: &'a [Recorded] = campaign.heap;
+fn reasons<'a>(comparison: &Comparison<'a>) -> Vec<(&'a str, Vec<String>)> {
+    let recorded: &'a [Recorded] = comparison.heap;
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for (variant, reason) in recorded.iter().filter_map(|one| Some((&one.variant, one.heap.as_ref().err()?)))
     {

@@ -11,7 +11,7 @@ use super::fold::packed;
 use super::plot::{apart, axis, downsampled, drawing, grid, row, Path};
 use super::wording::{amount, name, prose};
 use super::{charts, forest, summary};
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::memory::{self, LastReading, Line};
 use crate::{order, report_text, sanitize};
 
@@ -24,30 +24,30 @@ const MOST_PHASES: usize = 60;
 const LONGEST_PHASE: usize = 18;
 
 /// The section, if memory was read.
-pub fn section(campaign: &Campaign) -> Markup {
-    let Some(how) = memory::how(campaign) else { return html! {} };
-    let metrics = memory::metrics(campaign);
-    let gaps = report_text::gaps(campaign, &metrics);
+pub fn section(comparison: &Comparison) -> Markup {
+    let Some(how) = memory::how(comparison) else { return html! {} };
+    let metrics = memory::metrics(comparison);
+    let gaps = report_text::gaps(comparison, &metrics);
     html! {
         section id="memory" {
             h2 { "Memory over time" }
             p class="lead" { (prose(&how)) }
-            (summary::tables(campaign, &metrics))
+            (summary::tables(comparison, &metrics))
             div class="notes" {
-                @for gap in gaps { p { (prose(&gap.line(campaign))) } }
+                @for gap in gaps { p { (prose(&gap.line(comparison))) } }
                 p { "The memory of the whole process tree; pages that its processes share count once. Peaks of classes need not be at one moment." }
             }
-            (panels(campaign))
-            (tables(campaign))
+            (panels(comparison))
+            (tables(comparison))
             details class="others" {
                 summary { "Intervals of these metrics, and every run" }
-                (packed(forests(campaign, &metrics), || html! {
+                (packed(forests(comparison, &metrics), || html! {
                     p class="none" { "The drawings need a script; the tables of verdicts have their numbers." }
                 }))
                 @for metric in &metrics {
                     details class="metric" {
-                        summary { h3 { (campaign.title(metric)) } span class="brief" { (charts::brief(campaign, metric)) } }
-                        (charts::charts(campaign, metric))
+                        summary { h3 { (comparison.title(metric)) } span class="brief" { (charts::brief(comparison, metric)) } }
+                        (charts::charts(comparison, metric))
                     }
                 }
             }
@@ -55,15 +55,15 @@ pub fn section(campaign: &Campaign) -> Markup {
     }
 }
 
-fn forests(campaign: &Campaign, metrics: &[Metric]) -> Markup {
-    html! { div class="forests" { @for metric in metrics { (forest::figure(campaign, metric)) } } }
+fn forests(comparison: &Comparison, metrics: &[Metric]) -> Markup {
+    html! { div class="forests" { @for metric in metrics { (forest::figure(comparison, metric)) } } }
 }
 
 /// What memory is for, and the peaks of phases; with many variants the first few, and all of them folded.
-fn tables(campaign: &Campaign) -> Markup {
-    let compared = memory::compared(campaign);
-    let (few, all) = (&compared[..compared.len().min(order::shown(campaign))], &compared[..]);
-    let both = |portraits: &[LastReading]| html! { (table(campaign, portraits)) (phases(portraits)) };
+fn tables(comparison: &Comparison) -> Markup {
+    let compared = memory::compared(comparison);
+    let (few, all) = (&compared[..compared.len().min(order::shown(comparison))], &compared[..]);
+    let both = |portraits: &[LastReading]| html! { (table(comparison, portraits)) (phases(portraits)) };
     html! {
         (both(few))
         @if few.len() < all.len() {
@@ -83,8 +83,8 @@ fn classes(portraits: &[LastReading]) -> Vec<Class> {
     Class::ALL.into_iter().filter(|class| portraits.iter().any(|p| holds(&p.run.series, *class))).collect()
 }
 
-fn panels(campaign: &Campaign) -> Markup {
-    let portraits = memory::portraits(campaign);
+fn panels(comparison: &Comparison) -> Markup {
+    let portraits = memory::portraits(comparison);
     let tallest = portraits.iter().flat_map(|p| p.run.series.levels()).map(|level| level.resident).max();
     let (Some(tallest), longest) =
         (tallest, portraits.iter().map(|p| p.run.series.wall_ns).max().unwrap_or(0))
@@ -101,11 +101,11 @@ fn panels(campaign: &Campaign) -> Markup {
         .into_iter()
         .map(|(at, text)| (along.place(at), text))
         .collect();
-    let (few, others) = portraits.split_at(portraits.len().min(order::shown(campaign)));
+    let (few, others) = portraits.split_at(portraits.len().min(order::shown(comparison)));
     let rows = |portraits: &[LastReading]| {
         html! {
             @for portrait in portraits {
-                (row(name(campaign, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
+                (row(name(comparison, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
             }
         }
     };
@@ -211,7 +211,7 @@ fn panel(
         .filter(|(_, bytes)| *bytes > 0)
         .map(|(class, bytes)| format!("{} {}", class.title(), amount(bytes as f64, Unit::Bytes)))
         .collect();
-    let says = format!(
+    let label = format!(
         "{}: memory over time; {}: {}",
         sanitize::line(portrait.variant),
         memory::moment(std::slice::from_ref(portrait)),
@@ -225,7 +225,7 @@ fn panel(
             @for (at, text) in heights {
                 span class="edge-label" style={ "top:calc(" (format!("{:.1}", y(*at) / height * 100.0)) "% - .35rem)" } { (text) }
             }
-            (drawing("stack", HEIGHT, &says, html! {
+            (drawing("stack", HEIGHT, &label, html! {
                 (grid(&[], HEIGHT)) (levels.drawn("grid"))
                 @for area in &areas { (area) }
                 (line.drawn("line")) (marks.drawn("pause"))
@@ -255,7 +255,7 @@ fn clipped(name: &str) -> String {
 }
 
 /// What memory is for at the peak, and what each variant saves relative to the baseline.
-fn table(campaign: &Campaign, compared: &[LastReading]) -> Markup {
+fn table(comparison: &Comparison, compared: &[LastReading]) -> Markup {
     if compared.is_empty() {
         return html! {};
     }
@@ -270,7 +270,7 @@ fn table(campaign: &Campaign, compared: &[LastReading]) -> Markup {
                     @for portrait in compared { th scope="col" { (sanitize::line(portrait.variant)) } }
                 } }
                 tbody {
-                    @for line in memory::lines(campaign, compared) {
+                    @for line in memory::lines(comparison, compared) {
                         tr class=[line.is_sum.then_some("baseline")] {
                             th scope="row" {
                                 @if let Some(class) = class_of(&line) { (swatch(class)) }

@@ -2,41 +2,51 @@
 
 use maud::{html, Markup, PreEscaped};
 
-use super::{charts, document, flame, fold, forest, heap, memory, policy, raw, record, summary, SCRIPT};
-use crate::campaign::Campaign;
+use super::document::{document, policy};
+use super::{
+    by_metric, charts, explanation, flame, fold, forest, heap, inner_loops, memory, raw, record, summary,
+};
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 use crate::{order, report_text, sanitize};
 
-pub fn page(campaign: &Campaign) -> Markup {
-    let title = report_text::title(campaign);
-    let columns = Columns::of(campaign.experiment);
+/// Sorts tables and unpacks large folds; a page without either omits it.
+pub const SCRIPT: &str = include_str!("page.js");
+
+pub fn page(comparison: &Comparison) -> Markup {
+    let title = report_text::title(comparison);
+    let columns = Columns::of(comparison.campaign.experiment);
     let has = |id: &str| match id {
-        "memory" => crate::memory::how(campaign).is_some(),
-        "heap" => !campaign.heap.is_empty(),
+        "memory" => crate::memory::how(comparison).is_some(),
+        "heap" => !comparison.heap.is_empty(),
+        "loops" => !comparison.inner_loops.is_empty(),
+        "why" => !comparison.explanations.is_empty(),
         _ => true,
     };
     let body = html! {
-            (summary::header(campaign))
+            (summary::header(comparison))
             nav aria-label="Contents" { ol {
                 @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| has(id)) { li { a href={ "#" (id) } { (name) } } }
             } }
             main {
-                (summary::section(campaign, &columns))
-                (forest::section(campaign, &columns))
-                (memory::section(campaign))
-                (heap::section(campaign))
-                (runs(campaign, &columns))
-                (record::sections(campaign))
-                (raw::section(campaign, &columns))
+                (summary::section(comparison, &columns))
+                (forest::section(comparison, &columns))
+                (explanation::excerpts(comparison.explanations))
+                (inner_loops::section(comparison.inner_loops))
+                (memory::section(comparison))
+                (heap::section(comparison))
+                (runs(comparison, &columns))
+                (record::sections(comparison))
+                (raw::section(comparison, &columns))
             }
             footer {
-                p { "Widthwise " (sanitize::line(campaign.widthwise)) " · " (sanitize::line(&campaign.created)) " · "
-                    code { (sanitize::line(&campaign.folder)) } }
+                p { "Widthwise " (sanitize::line(comparison.campaign.widthwise)) " · " (sanitize::line(&comparison.campaign.created)) " · "
+                    code { (sanitize::line(&comparison.campaign.folder)) } }
             }
     };
-    let has_flame = heap::is_drawn(campaign);
+    let has_flame = heap::is_drawn(comparison);
     // Names have been escaped: no text of the page can be mistaken for a fold.
-    let has_own = order::is_many(campaign) || body.0.contains(fold::MARK);
+    let has_own = order::is_many(comparison) || body.0.contains(fold::MARK);
     let scripts: Vec<&str> = [(has_flame, flame::SCRIPT), (has_own, SCRIPT)]
         .into_iter()
         .filter(|(has, _)| *has)
@@ -45,17 +55,27 @@ pub fn page(campaign: &Campaign) -> Markup {
     let body = html! {
         body { (body) @for script in &scripts { script { (PreEscaped(*script)) } } }
     };
-    let styles: &[&str] = if has_flame { &[flame::STYLE] } else { &[] };
-    document(&title, &policy(&scripts), styles, &body)
+    let styles: Vec<&str> = [
+        (has_flame, flame::STYLE),
+        (by_metric::has_steps(comparison), by_metric::STYLE),
+        (!comparison.explanations.is_empty(), explanation::STYLE),
+    ]
+    .into_iter()
+    .filter(|(has, _)| *has)
+    .map(|(_, style)| style)
+    .collect();
+    document(&title, &policy(&scripts), &styles, &body)
 }
 
-const CONTENTS: [(&str, &str); 11] = [
+const CONTENTS: [(&str, &str); 13] = [
     ("answer", "Verdicts"),
     ("differences", "Differences"),
+    ("why", "Why"),
+    ("loops", "Inner loops"),
     ("memory", "Memory"),
     ("heap", "Heap"),
     ("runs", "Every run"),
-    ("answers", "Outputs"),
+    ("outputs", "Outputs"),
     ("builds", "Builds"),
     ("machine", "Machine"),
     ("reproduce", "Reproduce"),
@@ -64,9 +84,9 @@ const CONTENTS: [(&str, &str); 11] = [
 ];
 
 /// One fold for each metric; the leading metrics are open.
-fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
-    let deciding = campaign.experiment.deciding();
-    let is_many = order::is_many(campaign);
+fn runs(comparison: &Comparison, columns: &Columns) -> Markup {
+    let deciding = comparison.campaign.experiment.deciding();
+    let is_many = order::is_many(comparison) || crate::by_metric::applies(comparison);
     html! {
         section id="runs" {
             h2 { "Every run" }
@@ -77,10 +97,10 @@ fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
             @for metric in columns.all() {
                 details class="metric" open[deciding.contains(&metric) && !is_many] {
                     summary {
-                        h3 { (campaign.title(metric)) }
-                        @if !is_many { span class="brief" { (charts::brief(campaign, metric)) } }
+                        h3 { (comparison.title(metric)) }
+                        @if !is_many { span class="brief" { (charts::brief(comparison, metric)) } }
                     }
-                    (charts::charts(campaign, metric))
+                    (charts::charts(comparison, metric))
                 }
             }
             @if columns.all().is_empty() { p class="none" { "No metric was measured." } }

@@ -72,12 +72,12 @@ fn number(value: f64) -> String {
 }
 
 /// A drawing of that height; `says` describes it to screen readers.
-pub fn drawing(class: &str, height: u32, says: &str, inside: Markup) -> Markup {
+pub fn drawing(class: &str, height: u32, label: &str, inside: Markup) -> Markup {
     html! {
         svg class={ "plot " (class) } role="img"
             viewBox={ "0 0 " (WIDTH) " " (height) } preserveAspectRatio="none" height=(height) {
             // Also the accessible name of the drawing (SVG-AAM 1.0).
-            title { (plain(says)) }
+            title { (plain(label)) }
             (inside)
         }
     }

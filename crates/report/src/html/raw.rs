@@ -5,27 +5,27 @@ use widthwise_experiment::units::Unit;
 use widthwise_experiment::Metric;
 
 use super::fold::packed;
-use crate::campaign::Campaign;
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 use crate::{csv, sanitize};
 
 /// A table of more rows slows a browser down; more rows are shown as text.
 const MOST_ROWS: usize = 600;
 
-pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
+pub fn section(comparison: &Comparison, columns: &Columns) -> Markup {
     let metrics = columns.all();
     html! {
         section id="raw" {
             h2 { "Raw numbers" }
             details {
-                summary { (crate::format::counted(campaign.runs.len(), "run")) }
+                summary { (crate::format::counted(comparison.runs.len(), "run")) }
                 p class="about" {
                     "Times in nanoseconds, memory in bytes. An empty cell was not measured. "
                     code { "widthwise report --csv" } " writes the same with sources and coverage."
                 }
-                @if campaign.runs.len() <= MOST_ROWS { (table(campaign, &metrics)) }
+                @if comparison.runs.len() <= MOST_ROWS { (table(comparison, &metrics)) }
                 @else {
-                    (packed(html! { pre class="numbers" { (text(campaign, &metrics)) } }, || html! {
+                    (packed(html! { pre class="numbers" { (text(comparison, &metrics)) } }, || html! {
                         p class="none" { "A script shows these numbers." }
                     }))
                 }
@@ -44,10 +44,10 @@ fn heads(metrics: &[Metric]) -> Vec<String> {
     own.into_iter().chain(metrics.iter().map(|metric| format!("{}{}", metric.title, unit(metric)))).collect()
 }
 
-fn rows<'a>(campaign: &'a Campaign, metrics: &'a [Metric]) -> impl Iterator<Item = Vec<String>> + 'a {
+fn rows<'a>(comparison: &'a Comparison, metrics: &'a [Metric]) -> impl Iterator<Item = Vec<String>> + 'a {
     let kinds: std::collections::HashMap<u32, &str> =
-        campaign.rounds.iter().map(|round| (round.number, round.kind.name())).collect();
-    campaign.runs.iter().map(move |run| {
+        comparison.campaign.rounds.iter().map(|round| (round.number, round.kind.name())).collect();
+    comparison.runs.iter().map(move |run| {
         let kind = kinds.get(&run.round).copied().unwrap_or_default();
         let mut cells = vec![
             run.round.to_string(),
@@ -64,17 +64,17 @@ fn rows<'a>(campaign: &'a Campaign, metrics: &'a [Metric]) -> impl Iterator<Item
     })
 }
 
-fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
+fn table(comparison: &Comparison, metrics: &[Metric]) -> Markup {
     html! {
         div class="scroll tall" tabindex="0" role="region" aria-label="Raw numbers" { table class="raw" {
             thead { tr { @for head in heads(metrics) { th scope="col" { (head) } } } }
-            tbody { @for cells in rows(campaign, metrics) { tr { @for cell in cells { td { (cell) } } } } }
+            tbody { @for cells in rows(comparison, metrics) { tr { @for cell in cells { td { (cell) } } } } }
         } }
     }
 }
 
-fn text(campaign: &Campaign, metrics: &[Metric]) -> String {
+fn text(comparison: &Comparison, metrics: &[Metric]) -> String {
     let mut lines = vec![heads(metrics).join(";")];
-    lines.extend(rows(campaign, metrics).map(|cells| cells.join(";")));
+    lines.extend(rows(comparison, metrics).map(|cells| cells.join(";")));
     lines.join("\n")
 }

@@ -7,32 +7,32 @@ use widthwise_experiment::units::Unit;
 use widthwise_verdict::wording::{self, share};
 
 use super::wording::{amount, name, prose, unbroken};
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::{report_text, sanitize};
 
 /// A longer spec is folded.
 const LONGEST_SPEC: usize = 60;
 
-pub fn sections(campaign: &Campaign) -> Markup {
+pub fn sections(comparison: &Comparison) -> Markup {
     html! {
-        (answers(campaign))
-        (builds(campaign))
-        (machine(campaign))
-        (reproduce(campaign))
-        (words(campaign))
+        (outputs(comparison))
+        (builds(comparison))
+        (machine(comparison))
+        (reproduce(comparison))
+        (words(comparison))
     }
 }
 
-fn answers(campaign: &Campaign) -> Markup {
-    let agreement = report_text::agreement(campaign);
+fn outputs(comparison: &Comparison) -> Markup {
+    let agreement = report_text::agreement(comparison);
     html! {
-        section id="answers" {
+        section id="outputs" {
             h2 { "Outputs" }
             @for sentence in &agreement { p { (super::wording::prose(sentence)) } }
             @if agreement.is_empty() { p class="none" { "No run has an output." } }
-            @for (variant, difference) in &campaign.differences {
+            @for (variant, difference) in &comparison.differences {
                 details {
-                    summary { (name(campaign, variant)) " against " (name(campaign, &campaign.experiment.baseline)) }
+                    summary { (name(comparison, variant)) " against " (name(comparison, &comparison.campaign.experiment.baseline)) }
                     pre class="diff" { code {
                         @for line in sanitize::block(difference).lines() { (diff_line(line)) "\n" }
                     } }
@@ -51,12 +51,12 @@ fn diff_line(line: &str) -> Markup {
     }
 }
 
-fn builds(campaign: &Campaign) -> Markup {
+fn builds(comparison: &Comparison) -> Markup {
     let some = |text: &str| if text.is_empty() { "–".to_owned() } else { sanitize::line(text) };
     html! {
         section id="builds" {
             h2 { "Builds" }
-            @if campaign.builds.is_empty() { p class="none" { "Nothing was built: the binaries were finished." } }
+            @if comparison.campaign.builds.is_empty() { p class="none" { "Nothing was built: the binaries were finished." } }
             @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Builds" { table class="facts" {
                     thead { tr {
@@ -66,8 +66,8 @@ fn builds(campaign: &Campaign) -> Markup {
                         th scope="col" class="number" { "time" }
                         th scope="col" { "log" }
                     } }
-                    tbody { @for build in &campaign.builds { tr {
-                        th scope="row" { (name(campaign, &build.variant)) }
+                    tbody { @for build in &comparison.campaign.builds { tr {
+                        th scope="row" { (name(comparison, &build.variant)) }
                         td { (some(&build.compiler)) }
                         td { code { (some(&build.cflags)) } }
                         td class="number" {
@@ -79,11 +79,11 @@ fn builds(campaign: &Campaign) -> Markup {
                     } } }
                 } }
             }
-            @let trees = report_text::processes(campaign);
+            @let trees = report_text::processes(comparison);
             @if !trees.is_empty() {
                 h3 { "Processes" }
                 @for sentence in trees { p { (prose(&sentence)) } }
-                (processes(campaign))
+                (processes(comparison))
             }
         }
     }
@@ -100,7 +100,7 @@ fn seconds(length: Option<f64>) -> String {
     }
 }
 
-fn processes(campaign: &Campaign) -> Markup {
+fn processes(comparison: &Comparison) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Processes" { table class="facts" {
             thead { tr {
@@ -109,8 +109,8 @@ fn processes(campaign: &Campaign) -> Markup {
                     th scope="col" class="number" { (head) }
                 }
             } }
-            tbody { @for note in &campaign.processes { tr {
-                th scope="row" { (name(campaign, &note.variant)) }
+            tbody { @for note in &comparison.processes { tr {
+                th scope="row" { (name(comparison, &note.variant)) }
                 td { code { (sanitize::line(&note.comm)) } }
                 td class="number" { (note.count) }
                 td class="number" { (amount(note.max_rss as f64, Unit::Bytes)) }
@@ -120,41 +120,42 @@ fn processes(campaign: &Campaign) -> Markup {
     }
 }
 
-fn machine(campaign: &Campaign) -> Markup {
+fn machine(comparison: &Comparison) -> Markup {
     html! {
         section id="machine" {
             h2 { "Machine" }
             dl {
-                @for (name, value) in &campaign.machine_lines {
+                @for (name, value) in &comparison.campaign.machine_lines {
                     div { dt { (sanitize::line(name)) } dd { (sanitize::line(value)) } }
                 }
             }
-            @if campaign.machine_lines.is_empty() { p class="none" { "There is no machine record." } }
+            @if comparison.campaign.machine_lines.is_empty() { p class="none" { "There is no machine record." } }
             details {
                 summary { "The whole record" }
                 pre { code {
-                    (sanitize::block(&serde_json::to_string_pretty(campaign.machine).unwrap_or_default()))
+                    (sanitize::block(&serde_json::to_string_pretty(comparison.campaign.machine).unwrap_or_default()))
                 } }
             }
         }
     }
 }
 
-fn reproduce(campaign: &Campaign) -> Markup {
-    let words: Vec<String> = campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
+fn reproduce(comparison: &Comparison) -> Markup {
+    let words: Vec<String> =
+        comparison.campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
     html! {
         section id="reproduce" {
             h2 { "Repeat the campaign" }
             @if !words.is_empty() { pre { code { (words.join(" ")) } } }
             p {
-                "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings. The samples of "
-                "this campaign are in " code { (sanitize::line(&campaign.folder)) } "; "
+                "Seed " code { (comparison.campaign.experiment.seed) } " gives the same orders and paddings. The samples of "
+                "this campaign are in " code { (sanitize::line(&comparison.campaign.folder)) } "; "
                 code { "widthwise report" } " renders them again."
             }
-            @if !campaign.spec.trim().is_empty() {
-                details open[campaign.spec.lines().count() <= LONGEST_SPEC] {
+            @if !comparison.campaign.spec.trim().is_empty() {
+                details open[comparison.campaign.spec.lines().count() <= LONGEST_SPEC] {
                     summary { "The experiment" }
-                    pre { code { (sanitize::block(campaign.spec)) } }
+                    pre { code { (sanitize::block(comparison.campaign.spec)) } }
                 }
             }
         }
@@ -171,13 +172,13 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn words(campaign: &Campaign) -> Markup {
-    let judging = &campaign.experiment.judging;
+fn words(comparison: &Comparison) -> Markup {
+    let judging = &comparison.campaign.experiment.judging;
     let confidence = unbroken(&share(judging.confidence));
     let method = match judging.estimator {
         Estimator::Paired => {
-            "In every round each variant runs once and the baseline twice, in a fresh random order, on the same core. A \
-             round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
+            "In every round the variants run once each, in a random order, between the baseline's two runs, on the same core; \
+             every second round has the opposite order. A round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
              estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
              are 0 in some runs have no ratio: the difference of their means is shown, with its interval and unit."
         }
@@ -248,7 +249,7 @@ fn words(campaign: &Campaign) -> Markup {
         section id="words" {
             h2 { "What the words mean" }
             p { (method) }
-            @if let Some(sentence) = report_text::control(campaign) { p { (prose(&sentence)) } }
+            @if let Some(sentence) = report_text::control(comparison) { p { (prose(&sentence)) } }
             dl class="terms" {
                 @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } }
             }

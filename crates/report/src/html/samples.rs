@@ -7,10 +7,11 @@ use widthwise_experiment::Metric;
 use super::axis::{Scale, WIDTH};
 use super::plot::{axis, downsampled, drawing, grid, instead, row, Path};
 use super::wording::{amount, name, thinning, MOST_DOTS};
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::format::counted;
 use crate::sanitize;
-use crate::series::{quantile, Series};
+use crate::series::Series;
+use widthwise_verdict::distribution::quantile;
 
 const HEIGHT: u32 = 46;
 /// The dots' band; the median and the quartiles are below it.
@@ -22,7 +23,7 @@ const BIN: f64 = 6.0;
 /// compress all others.
 const FENCE: f64 = 8.0;
 
-pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
+pub fn figure(comparison: &Comparison, metric: Metric, series: &[Series]) -> Markup {
     let timed: Vec<(&str, Vec<f64>)> =
         series.iter().map(|series| (series.variant.as_str(), series.timed())).collect();
     if timed.iter().all(|(_, values)| values.is_empty()) {
@@ -48,8 +49,8 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
             }
             @for (variant, values) in &timed {
                 @match strip(values, &scale, &places, variant, metric) {
-                    Some((plot, value)) => (row(name(campaign, variant), plot, value)),
-                    None => (row(name(campaign, variant), instead(&why_none(campaign, variant)), html! {})),
+                    Some((plot, value)) => (row(name(comparison, variant), plot, value)),
+                    None => (row(name(comparison, variant), instead(&why_none(comparison, variant)), html! {})),
                 }
             }
             (axis(&ticks))
@@ -58,8 +59,8 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
 }
 
 /// Why a variant has no sample.
-pub fn why_none(campaign: &Campaign, variant: &str) -> String {
-    match campaign.unable(variant) {
+pub fn why_none(comparison: &Comparison, variant: &str) -> String {
+    match comparison.campaign.not_measured(variant) {
         Some(reason) => format!("not measured: {}", sanitize::line(reason)),
         None => "no timed run has a reading of it".to_owned(),
     }
@@ -98,7 +99,7 @@ fn strip(
     half.across(scale.place(low), scale.place(high), QUARTILES);
     tick.down(scale.place(median), QUARTILES - 5.0, QUARTILES + 5.0);
     let shown = |value| Quantity { value, unit: metric.unit };
-    let says = format!(
+    let label = format!(
         "{}: {}, median {}, middle half {} to {}",
         sanitize::line(variant),
         counted(ascending.len(), "run"),
@@ -109,7 +110,7 @@ fn strip(
     let plot = drawing(
         "strip",
         HEIGHT,
-        &says,
+        &label,
         html! {
             (grid(places, HEIGHT)) (dots.drawn("dots")) (edge.drawn("edge")) (half.drawn("half"))
             (tick.drawn("tick"))

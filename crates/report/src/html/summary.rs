@@ -2,28 +2,29 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
-use widthwise_verdict::wording::{self, share};
+use widthwise_verdict::wording::share;
 use widthwise_verdict::Word;
 
+use super::by_metric;
 use super::wording::{amount, name, plain, prose, titles};
-use crate::campaign::Campaign;
 use crate::columns::Columns;
+use crate::comparison::Comparison;
 use crate::format::counted;
-use crate::{format, order, report_text, runtime, sanitize};
+use crate::{format, order, report_text, sanitize, x32_runtime};
 
 /// Columns of one table: more would not fit a sheet of paper.
 const COLUMNS: usize = 4;
 
-pub fn header(campaign: &Campaign) -> Markup {
+pub fn header(comparison: &Comparison) -> Markup {
     html! {
         header {
             p class="kicker" { "Widthwise · campaign" }
-            h1 { (report_text::title(campaign)) }
-            @let command = report_text::command(campaign);
+            h1 { (report_text::title(comparison)) }
+            @let command = report_text::command(comparison);
             @if !command.is_empty() { p class="command" { code { (command) } } }
             p class="extent" {
-                (report_text::extent(campaign)) " · "
-                time datetime=(sanitize::line(&campaign.created)) { (day(&sanitize::line(&campaign.created))) }
+                (report_text::extent(comparison)) " · "
+                time datetime=(sanitize::line(&comparison.campaign.created)) { (day(&sanitize::line(&comparison.campaign.created))) }
             }
         }
     }
@@ -37,28 +38,36 @@ fn day(created: &str) -> String {
     }
 }
 
-pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
-    let warnings = report_text::warnings(campaign);
-    let is_many = order::is_many(campaign);
+pub fn section(comparison: &Comparison, columns: &Columns) -> Markup {
+    let warnings = report_text::warnings(comparison);
+    let is_many = order::is_many(comparison);
     html! {
         section id="answer" {
             h2 class="unseen" { "Verdicts" }
             div class="answer" {
-                @for line in report_text::answer(campaign) { p { (prose(&line)) } }
+                @for line in report_text::answer(comparison) { p { (prose(&line)) } }
             }
             @if is_many && !warnings.is_empty() {
                 p class="alert" { a href="#warnings" { (counted(warnings.len(), "warning")) } " beneath the table." }
             }
-            @if !is_many { (beside(campaign, &warnings)) }
-            @if columns.leading.is_empty() { (table(campaign, &[])) }
-            @for metrics in columns.leading.chunks(COLUMNS) { (table(campaign, metrics)) }
-            @if is_many { (beside(campaign, &warnings)) }
-            (notes(campaign, columns))
-            @if is_many { (one_by_one(campaign)) }
-            @if !columns.others.is_empty() {
+            @if !is_many { (overview(comparison, &warnings)) }
+            @if crate::by_metric::applies(comparison) {
+                (by_metric::section(comparison))
+                @for (variant, reason) in report_text::not_measured(comparison) {
+                    p class="alert" { (variant) " was not measured: " (prose(&reason)) }
+                }
+            } @else {
+                @if columns.leading.is_empty() { (table(comparison, &[])) }
+                @for metrics in columns.leading.chunks(COLUMNS) { (table(comparison, metrics)) }
+                (by_metric::section(comparison))
+            }
+            @if is_many { (overview(comparison, &warnings)) }
+            (notes(comparison, columns))
+            @if is_many { (one_by_one(comparison)) }
+            @if !columns.others.is_empty() && !crate::by_metric::applies(comparison) {
                 details class="others" {
                     summary { "Other metrics: " (titles(&columns.others)) }
-                    @for metrics in columns.others.chunks(COLUMNS) { (table(campaign, metrics)) }
+                    @for metrics in columns.others.chunks(COLUMNS) { (table(comparison, metrics)) }
                 }
             }
         }
@@ -66,13 +75,14 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
 }
 
 /// Notes beside the result: whether outputs agree, the noise, the x32 runtime's part, and warnings.
-fn beside(campaign: &Campaign, warnings: &[String]) -> Markup {
+fn overview(comparison: &Comparison, warnings: &[String]) -> Markup {
     html! {
-        div class="beside" {
-            @for line in report_text::agreement(campaign).iter().chain(&report_text::noise(campaign)) {
+        div class="overview" {
+            @for line in report_text::agreement(comparison) { p { (prose(&line)) } }
+            @for line in report_text::layouts(comparison).iter().chain(&report_text::noise(comparison)) {
                 p { (prose(line)) }
             }
-            @for line in runtime::brief(campaign) { p { (prose(&line)) } }
+            @for line in x32_runtime::brief(comparison) { p { (prose(&line)) } }
         }
         @if !warnings.is_empty() {
             ul class="warnings" id="warnings" aria-label="Warnings" {
@@ -83,26 +93,26 @@ fn beside(campaign: &Campaign, warnings: &[String]) -> Markup {
 }
 
 /// A sentence on each of many variants, folded.
-fn one_by_one(campaign: &Campaign) -> Markup {
+fn one_by_one(comparison: &Comparison) -> Markup {
     html! {
         details class="others" {
             summary { "Every variant in a sentence" }
-            @for line in report_text::one_by_one(campaign) { p { (prose(&line)) } }
-            @for line in runtime::lines(campaign) { p { (prose(&line)) } }
+            @for line in report_text::one_by_one(comparison) { p { (prose(&line)) } }
+            @for line in x32_runtime::lines(comparison) { p { (prose(&line)) } }
         }
     }
 }
 
 /// The verdicts on those metrics, a few to a table.
-pub fn tables(campaign: &Campaign, metrics: &[Metric]) -> Markup {
-    html! { @for metrics in metrics.chunks(COLUMNS) { (table(campaign, metrics)) } }
+pub fn tables(comparison: &Comparison, metrics: &[Metric]) -> Markup {
+    html! { @for metrics in metrics.chunks(COLUMNS) { (table(comparison, metrics)) } }
 }
 
-fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
-    let experiment = campaign.experiment;
-    let is_many = order::is_many(campaign);
+fn table(comparison: &Comparison, metrics: &[Metric]) -> Markup {
+    let experiment = comparison.campaign.experiment;
+    let is_many = order::is_many(comparison);
     let ordered = Columns::of(experiment).leading.first().copied();
-    let prefix = order::prefix(campaign);
+    let prefix = order::prefix(comparison);
     html! {
         div class="scroll" tabindex="0" role="region" aria-label={ "Verdicts: " (titles(metrics)) } {
             table class={ "verdicts" @if is_many { " sortable" } } {
@@ -110,27 +120,27 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
                     th scope="col" { "variant" @if !prefix.is_empty() { " of " (sanitize::line(prefix)) } }
                     @for metric in metrics {
                         th scope="col" aria-sort=[(is_many && Some(*metric) == ordered).then_some("ascending")] {
-                            (campaign.title(metric))
+                            (comparison.title(metric))
                         }
                     }
                 } }
                 tbody {
-                    @for variant in order::participants(campaign) {
+                    @for variant in order::participants(comparison) {
                         tr class=[(variant == experiment.baseline).then_some("baseline")] {
-                            th scope="row" { (name(campaign, &variant)) }
-                            @if let Some(reason) = campaign.unable(&variant) {
-                                td class="unable" colspan=(metrics.len().max(1)) {
+                            th scope="row" { (name(comparison, &variant)) }
+                            @if let Some(reason) = comparison.campaign.not_measured(&variant) {
+                                td class="not-measured" colspan=(metrics.len().max(1)) {
                                     span { "not measured: " (prose(&sanitize::line(reason))) }
                                 }
                             } @else if variant == experiment.baseline {
-                                @for metric in metrics { td { (typical(campaign, &variant, metric)) } }
+                                @for metric in metrics { td { (typical(comparison, &variant, metric)) } }
                             } @else {
-                                @for metric in metrics { (verdict(campaign, &variant, metric)) }
+                                @for metric in metrics { (verdict(comparison, &variant, metric)) }
                             }
                         }
-                        @if let Some(own) = runtime::row(campaign, &variant, metrics).filter(|_| !is_many) {
+                        @if let Some(own) = x32_runtime::row(comparison, &variant, metrics).filter(|_| !is_many) {
                             tr class="own" {
-                                th scope="row" { (sanitize::line(&runtime::label(&variant))) }
+                                th scope="row" { (sanitize::line(&x32_runtime::label(&variant))) }
                                 @for cell in own { td { small { (prose(&cell)) } } }
                             }
                         }
@@ -141,9 +151,9 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
     }
 }
 
-fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
+fn typical(comparison: &Comparison, variant: &str, metric: Metric) -> Markup {
     html! {
-        @match campaign.typical(variant, metric) {
+        @match comparison.typical(variant, metric) {
             Some(typical) if typical.upper.is_none() => (amount(typical.value, metric.unit)),
             Some(typical) => (prose(&format::typical(typical))),
             None => span class="missing" { (Word::NoData.text()) },
@@ -151,48 +161,48 @@ fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
     }
 }
 
-fn verdict(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
-    let Some(verdict) = campaign.verdict(variant, metric) else {
+fn verdict(comparison: &Comparison, variant: &str, metric: Metric) -> Markup {
+    let Some(verdict) = comparison.verdict(variant, metric) else {
         return html! { td { span class="missing" { (Word::NoData.text()) } } };
     };
-    let is_twin = variant == campaign.experiment.control();
+    let is_twin = variant == comparison.campaign.experiment.control();
     let judged = !matches!(verdict.word, Word::Withheld | Word::NoData);
-    let key = order::key(campaign, variant, metric).filter(|_| order::is_many(campaign));
+    let key = order::key(comparison, variant, metric).filter(|_| order::is_many(comparison));
     html! {
         td data-key=[key.map(|key| format!("{key:.6}"))] {
             @let reason = verdict.reason.as_deref().map(|reason| plain(&sanitize::line(reason)));
             span class=(verdict.word.name()) title=[reason] {
-                (prose(&sanitize::line(&wording::interval(verdict))))
+                (prose(&comparison.figure(variant, metric).unwrap_or_default()))
             }
             @if is_twin {
-                @if let Some(floor) = campaign.floor_text(metric) { small { "floor " (prose(&floor)) } }
+                @if let Some(floor) = comparison.floor_text(metric) { small { "floor " (prose(&floor)) } }
             } @else if judged {
-                small { (typical(campaign, variant, metric)) }
+                small { (typical(comparison, variant, metric)) }
             }
         }
     }
 }
 
-fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
-    let gaps = report_text::gaps(campaign, &columns.all());
+fn notes(comparison: &Comparison, columns: &Columns) -> Markup {
+    let gaps = report_text::gaps(comparison, &columns.all());
     html! {
         div class="notes" {
             p {
-                "Each difference is to the baseline, " (sanitize::line(&campaign.experiment.baseline)) ", with its "
-                (prose(&share(campaign.experiment.judging.confidence)))
+                "Each difference is to the baseline, " (sanitize::line(&comparison.campaign.experiment.baseline)) ", with its "
+                (prose(&share(comparison.campaign.experiment.judging.confidence)))
                 " interval; below it, the variant’s typical value. “Control” is the A/A control, the baseline measured a second "
                 "time: the difference of the two and its uncertainty make the detection floor."
             }
-            @if order::is_many(campaign) && gaps.len() > 1 {
+            @if order::is_many(comparison) && gaps.len() > 1 {
                 details {
                     summary { "Why verdicts are missing: " (counted(gaps.len(), "reason")) }
-                    @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+                    @for gap in &gaps { p { (prose(&gap.line(comparison))) } }
                 }
             } @else {
-                @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+                @for gap in &gaps { p { (prose(&gap.line(comparison))) } }
             }
-            @if let Some(sentence) = report_text::control(campaign) { p { (prose(&sentence)) } }
-            p { (prose(&report_text::stopping(campaign))) }
+            @if let Some(sentence) = report_text::control(comparison) { p { (prose(&sentence)) } }
+            p { (prose(&report_text::stopping(comparison))) }
         }
     }
 }

@@ -4,14 +4,15 @@ use maud::{html, Markup};
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
+use super::histogram::Distance;
 use super::plot::{axis, downsampled, drawing, grid, instead, row, Path};
 use super::samples::{fenced, why_none};
-use super::shape::Distance;
 use super::wording::{name, thinning, MOST_DOTS};
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::format::{counted, duration};
-use crate::series::{quantile, Point, Series};
+use crate::series::{Point, Series};
 use crate::{report_text, sanitize};
+use widthwise_verdict::distribution::quantile;
 
 const HEIGHT: u32 = 64;
 const FENCE: f64 = 5.0;
@@ -19,7 +20,7 @@ const FENCE: f64 = 5.0;
 const PAUSE: f64 = 20.0;
 
 /// One panel for each variant, all with the same axes, so that effects on all variants are visible.
-pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
+pub fn figure(comparison: &Comparison, metric: Metric, series: &[Series]) -> Markup {
     let distance = Distance::of(series, metric.unit);
     let medians: Vec<Option<f64>> = series.iter().map(|series| quantile(&series.timed(), 0.5)).collect();
     if medians.iter().all(Option::is_none) {
@@ -30,10 +31,10 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
         fenced(&about.unwrap_or_else(Vec::new), FENCE)
     });
     let scale = Scale::over(ends.chain([0.0]));
-    let ground = Ground::of(campaign);
-    let running = running(campaign.timed_rounds());
+    let ground = Ground::of(comparison);
+    let running = running(comparison.campaign.timed_rounds());
     let longest = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-    let ticks = ground.ticks(campaign);
+    let ticks = ground.ticks(comparison);
     html! {
         figure class="times" {
             figcaption {
@@ -50,9 +51,9 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
             }
             @for (series, median) in series.iter().zip(&medians) {
                 @match median {
-                    Some(median) => (panel(campaign, series, *median, distance, &scale, &ground)),
-                    None => (row(name(campaign, &series.variant),
-                        instead(&why_none(campaign, &series.variant)), html! {})),
+                    Some(median) => (panel(comparison, series, *median, distance, &scale, &ground)),
+                    None => (row(name(comparison, &series.variant),
+                        instead(&why_none(comparison, &series.variant)), html! {})),
                 }
             }
             (axis(&ticks))
@@ -69,8 +70,8 @@ struct Ground {
 }
 
 impl Ground {
-    fn of(campaign: &Campaign) -> Ground {
-        let rounds = campaign.rounds;
+    fn of(comparison: &Comparison) -> Ground {
+        let rounds = comparison.campaign.rounds;
         let spans = |marked: &dyn Fn(usize) -> bool| {
             let mut spans: Vec<(usize, usize)> = Vec::new();
             for i in (0..rounds.len()).filter(|i| marked(*i)) {
@@ -85,7 +86,7 @@ impl Ground {
             width: WIDTH / rounds.len().max(1) as f64,
             noisy: spans(&|i| report_text::is_noisy(&rounds[i].noise)),
             idle: spans(&|i| !rounds[i].kind.counts()),
-            pauses: pauses(campaign),
+            pauses: pauses(comparison),
         }
     }
 
@@ -108,8 +109,8 @@ impl Ground {
     }
 
     /// Round numbers, and the elapsed time at their start.
-    fn ticks(&self, campaign: &Campaign) -> Vec<(f64, String)> {
-        let rounds = campaign.rounds;
+    fn ticks(&self, comparison: &Comparison) -> Vec<(f64, String)> {
+        let rounds = comparison.campaign.rounds;
         let Some(last) = rounds.len().checked_sub(1) else { return Vec::new() };
         let places: Vec<usize> = (0..=4).map(|i| i * last / 4).collect();
         let mut ticks: Vec<(f64, String)> = Vec::new();
@@ -130,11 +131,11 @@ impl Ground {
 }
 
 /// The rounds before which the campaign paused, and the pauses in seconds.
-fn pauses(campaign: &Campaign) -> Vec<(usize, f64)> {
-    let mut began: Vec<Option<f64>> = vec![None; campaign.rounds.len()];
+fn pauses(comparison: &Comparison) -> Vec<(usize, f64)> {
+    let mut began: Vec<Option<f64>> = vec![None; comparison.campaign.rounds.len()];
     let places: std::collections::HashMap<u32, usize> =
-        campaign.rounds.iter().enumerate().map(|(place, round)| (round.number, place)).collect();
-    for run in campaign.runs {
+        comparison.campaign.rounds.iter().enumerate().map(|(place, round)| (round.number, place)).collect();
+    for run in comparison.runs {
         if let Some(place) = places.get(&run.round) {
             let start = run.began_ns as f64 / 1e9;
             began[*place] = Some(began[*place].map_or(start, |first: f64| first.min(start)));
@@ -149,7 +150,7 @@ fn pauses(campaign: &Campaign) -> Vec<(usize, f64)> {
 }
 
 fn panel(
-    campaign: &Campaign,
+    comparison: &Comparison,
     series: &Series,
     median: f64,
     distance: Distance,
@@ -158,7 +159,7 @@ fn panel(
 ) -> Markup {
     let height = f64::from(HEIGHT);
     let inner = height - 8.0;
-    let places = (campaign.experiment.variants.len() + 1) as f64;
+    let places = (comparison.campaign.experiment.variants.len() + 1) as f64;
     let x = |point: &Point| (point.round as f64 + (f64::from(point.position) + 0.5) / places) * ground.width;
     let y = |value: f64| 4.0 + inner - scale.place(distance.from(median, value)) / WIDTH * inner;
     let (mut dots, mut idle, mut edge, mut line, mut curve) =
@@ -178,10 +179,10 @@ fn panel(
         let end = y(point.value);
         edge.down(x(point), end - 3.0, end + 3.0);
     }
-    for (place, value) in running_medians(&series.points, running(campaign.timed_rounds())) {
+    for (place, value) in running_medians(&series.points, running(comparison.campaign.timed_rounds())) {
         curve.through((place as f64 + 0.5) * ground.width, y(value));
     }
-    let says = format!(
+    let label = format!(
         "{}: {} over time, relative to their median",
         sanitize::line(&series.variant),
         counted(series.points.len(), "run")
@@ -193,14 +194,14 @@ fn panel(
         (drawing(
             "time",
             HEIGHT,
-            &says,
+            &label,
             html! {
                 (ground.drawn()) (line.drawn("zero")) (curve.drawn("running")) (dots.drawn("dots"))
                 (edge.drawn("edge")) (idle.drawn("dots idle")) (idle.drawn("hole"))
             },
         ))
     };
-    row(name(campaign, &series.variant), plot, drift(&series.points, median, distance))
+    row(name(comparison, &series.variant), plot, drift(&series.points, median, distance))
 }
 
 /// The number of rounds in the running median: enough to show a drift, too few to hide a burst; odd, so that
@@ -240,8 +241,8 @@ fn drift(points: &[Point], median: f64, distance: Distance) -> Markup {
     html! { span class="quiet" { "drift " } (distance.shown(change)) }
 }
 
-/// The effect of a run's position in the round's random order, all variants together.
-pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
+/// The effect of a run's position in the round, all variants together.
+pub fn positions(comparison: &Comparison, metric: Metric, series: &[Series]) -> Markup {
     let distance = Distance::of(series, metric.unit);
     let mut by_place: Vec<Vec<f64>> = Vec::new();
     for series in series {
@@ -249,7 +250,7 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
         for point in series.points.iter().filter(|point| point.kind.counts()) {
             let place = point.position as usize;
             // A round has one run for each participant; a higher position means that the archive is damaged.
-            if place <= campaign.experiment.variants.len() {
+            if place <= comparison.campaign.experiment.variants.len() {
                 by_place.resize(by_place.len().max(place + 1), Vec::new());
                 by_place[place].push(distance.from(median, point.value));
             }
@@ -269,8 +270,8 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
         figure class="places" {
             figcaption {
                 strong { "By position in the round" }
-                span { "Median and middle half of all variants’ timed runs, each against its own median. Every round "
-                    "has a fresh random order, so no variant has a favoured position." }
+                span { "Median and middle half of all variants’ timed runs, each against its own variant’s median. The variants "
+                    "run between the baseline’s two runs; an effect of the first or last position is one on the baseline." }
             }
             @for (place, values) in by_place.iter().enumerate() {
                 @let [low, median, high] = quartiles(values);
@@ -297,11 +298,11 @@ fn place_row(
     half.across(scale.place(low), scale.place(high), 11.0);
     dot.dot(scale.place(median), 11.0);
     zero.down(scale.place(0.0), 0.0, f64::from(ROW));
-    let says = format!("{} in the round: median {}", ordinal(place + 1), distance.shown(median));
+    let label = format!("{} in the round: median {}", ordinal(place + 1), distance.shown(median));
     let inside = html! {
         (grid(places, ROW)) (zero.drawn("zero")) (half.drawn("half")) (dot.drawn("dot"))
     };
-    drawing("place", ROW, &says, inside)
+    drawing("place", ROW, &label, inside)
 }
 
 fn ordinal(number: usize) -> String {

@@ -4,20 +4,20 @@ use maud::{html, Markup};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::{Metric, Role};
 
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::{order, sanitize};
 
 /// The most dots for one variant in one chart; more would hide each other.
 pub const MOST_DOTS: usize = 400;
 
 /// A variant's name as a row heading, with its special properties below.
-pub fn name(campaign: &Campaign, variant: &str) -> Markup {
-    let experiment = campaign.experiment;
+pub fn name(comparison: &Comparison, variant: &str) -> Markup {
+    let experiment = comparison.campaign.experiment;
     let role = experiment.role(variant);
     let shown = if role == Role::Control { experiment.baseline.as_str() } else { variant };
     let tag = if role == Role::Variant { "" } else { role.name() };
     html! {
-        span class="variant" { (sanitize::line(order::short(campaign, shown))) }
+        span class="variant" { (sanitize::line(order::short(comparison, shown))) }
         @if !tag.is_empty() { " " span class="tag" { (tag) } }
     }
 }

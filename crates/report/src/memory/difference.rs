@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use widthwise_experiment::metric;
 
 use super::{judged, lines, moment, portraits, LastReading, Line};
-use crate::campaign::Campaign;
+use crate::comparison::Comparison;
 use crate::format;
 use crate::heap::{bytes, paragraph, percent, signed};
 use crate::sanitize;
@@ -15,27 +15,27 @@ use crate::text::Palette;
 /// For the terminal, `width` columns wide: of one variant, or of two. None if the campaign has no data on one
 /// of them.
 pub fn terminal(
-    campaign: &Campaign,
+    comparison: &Comparison,
     a: &str,
     b: Option<&str>,
     width: usize,
     palette: &Palette,
 ) -> Option<String> {
-    let all = portraits(campaign);
+    let all = portraits(comparison);
     let portrait = |name: &str| all.iter().copied().find(|portrait| portrait.variant == name);
     let series = match b {
         None => portrait(a).map(|a| vec![a]),
         Some(b) => portrait(a).zip(portrait(b)).map(|(a, b)| vec![a, b]),
     };
     let (sentence, table) = match series {
-        Some(series) => (of_series(campaign, &series), table(campaign, &series, palette)),
+        Some(series) => (of_series(comparison, &series), table(comparison, &series, palette)),
         None => {
-            let max_rss = campaign.max_rss(a, b)?.sentence();
+            let max_rss = comparison.max_rss(a, b)?.sentence();
             let how = "What it is for was not read: widthwise compare --memory does that.";
             (format!("{max_rss} {how}"), String::new())
         }
     };
-    let (strong, program) = (palette.strong, sanitize::line(&campaign.experiment.program.name));
+    let (strong, program) = (palette.strong, sanitize::line(&comparison.campaign.experiment.program.name));
     let names: Vec<String> = [Some(a), b].into_iter().flatten().map(sanitize::line).collect();
     let sentence = paragraph(&sanitize::line(&sentence), width, anstyle::Style::new());
     let gap = if table.is_empty() { "" } else { "\n" };
@@ -44,9 +44,9 @@ pub fn terminal(
     Some(format!("{heading}{sentence}{gap}{table}"))
 }
 
-fn of_series(campaign: &Campaign, series: &[LastReading]) -> String {
+fn of_series(comparison: &Comparison, series: &[LastReading]) -> String {
     let names: Vec<&str> = series.iter().map(|portrait| portrait.variant).collect();
-    let peaks = of_tree_peaks(campaign, names[0], names.get(1).copied());
+    let peaks = of_tree_peaks(comparison, names[0], names.get(1).copied());
     // The table may be of less than the peak.
     let table = match moment(series).as_str() {
         "at the peak" => "The table is of the peak".to_owned(),
@@ -59,16 +59,16 @@ fn of_series(campaign: &Campaign, series: &[LastReading]) -> String {
 
 /// The peaks as in the campaign's own table, typical of all rounds: `x32 has 1.29 MB (20 %) less memory at
 /// its peak than x86-64: 6.4 MB → 5.1 MB.` It says "less" only if the verdict does.
-fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String> {
+fn of_tree_peaks(comparison: &Comparison, a: &str, b: Option<&str>) -> Option<String> {
     let peak = metric::find("tree_peak")?;
-    let typical = |name: &str| campaign.typical(name, peak);
+    let typical = |name: &str| comparison.typical(name, peak);
     let from = typical(a)?;
     let Some(b) = b else {
         return Some(format!("{a} has {} at its peak.", format::typical(from)));
     };
     let to = typical(b)?;
     let (from_text, to_text) = (format::typical(from), format::typical(to));
-    let Some(order) = judged(campaign, a, b, peak).flatten() else {
+    let Some(order) = judged(comparison, a, b, peak).flatten() else {
         return Some(format!(
             "At their peaks {a} has {from_text} and {b} has {to_text}; these rounds do not say that one has less."
         ));
@@ -85,8 +85,8 @@ fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String
 
 /// By purpose, the largest differences first; they add up to the last row. If the verdict finds no difference
 /// between the peaks, the table shows each variant's memory alone: two runs always differ somewhat.
-fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> String {
-    let all = lines(campaign, series);
+fn table(comparison: &Comparison, series: &[LastReading], palette: &Palette) -> String {
+    let all = lines(comparison, series);
     let whole = all.iter().find(|line| line.is_sum);
     let classes: Vec<&Line> = all.iter().take_while(|line| !line.is_sum).collect();
     let difference = |line: &Line| match line.amounts.as_slice() {
@@ -96,13 +96,16 @@ fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> Stri
     let sum = whole.map_or(0, difference);
     let of_two = series.len() == 2;
     let is_clear = || match series {
-        [a, b] => judged(campaign, a.variant, b.variant, metric::find("tree_peak")?).flatten(),
+        [a, b] => judged(comparison, a.variant, b.variant, metric::find("tree_peak")?).flatten(),
         _ => None,
     };
-    let is_told = !of_two || is_clear().is_some();
-    let mut rows: Vec<&Line> = classes.into_iter().filter(|line| !is_told || difference(line) != 0).collect();
+    let is_clear_or_single = !of_two || is_clear().is_some();
+    let mut rows: Vec<&Line> =
+        classes.into_iter().filter(|line| !is_clear_or_single || difference(line) != 0).collect();
     let amount = |line: &Line| line.amounts.iter().flatten().sum::<f64>() as i128;
-    rows.sort_by_key(|line| std::cmp::Reverse(if is_told { difference(line).abs() } else { amount(line) }));
+    rows.sort_by_key(|line| {
+        std::cmp::Reverse(if is_clear_or_single { difference(line).abs() } else { amount(line) })
+    });
     let cells = |line: &Line| {
         let amounts: Vec<String> = line
             .amounts
@@ -116,12 +119,14 @@ fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> Stri
         let amount = difference(line);
         let share = percent(amount as f64, sum as f64);
         match of_two {
-            true if !is_told => [String::new(), String::new(), amounts.join(" and "), line.title.clone()],
+            true if !is_clear_or_single => {
+                [String::new(), String::new(), amounts.join(" and "), line.title.clone()]
+            }
             true => [signed(amount), share, amounts.join(" → "), line.title.clone()],
             false => [amounts.join(""), share, String::new(), line.title.clone()],
         }
     };
-    let head = if !is_told {
+    let head = if !is_clear_or_single {
         ["", "", "resident", "what for"]
     } else if of_two {
         ["difference", "share", "resident", "what for"]
@@ -129,7 +134,7 @@ fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> Stri
         ["resident", "share", "", "what for"]
     };
     let mut table = vec![head.map(str::to_owned)];
-    table.extend(rows.into_iter().chain(whole.filter(|_| !is_told || sum != 0)).map(cells));
+    table.extend(rows.into_iter().chain(whole.filter(|_| !is_clear_or_single || sum != 0)).map(cells));
     if table.len() == 1 {
         return String::new();
     }

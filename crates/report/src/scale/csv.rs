@@ -1,9 +1,9 @@
-//! One line for each member of each attempt, with the attempt's own values repeated in each. An attempt
+//! One line for each member of each run, with the run's own values repeated in each. A run
 //! without members has one line.
 
 use std::io::Write;
 
-use super::StudyReport;
+use super::model::Scaling;
 
 /// The column headings; `docs/scale.md` describes each. Times are nanoseconds, amounts bytes.
 const HEAD: [&str; 27] = [
@@ -40,36 +40,36 @@ const HEAD: [&str; 27] = [
 ///
 /// # Errors
 /// The writer's.
-pub fn write(report: &StudyReport, to: &mut impl Write) -> Result<(), ::csv::Error> {
+pub fn write(report: &Scaling, to: &mut impl Write) -> Result<(), ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(to);
     table.write_record(HEAD)?;
     let or_empty = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    for attempt in report.attempts {
-        let highest = attempt.memory.as_ref().and_then(|memory| memory.moments.get(memory.highest?));
-        let wait = attempt.cpu_wait.as_ref();
+    for run in report.runs {
+        let highest = run.memory.as_ref().and_then(|memory| memory.moments.get(memory.highest?));
+        let wait = run.cpu_wait.as_ref();
         let common = [
-            attempt.round.to_string(),
-            attempt.position.to_string(),
-            attempt.purpose.name().to_owned(),
-            attempt.cell.variant.clone(),
-            attempt.cell.mode.name().to_owned(),
-            attempt.cell.placement.clone(),
-            attempt.cell.processes.to_string(),
-            or_empty(attempt.events),
-            attempt.is_sound().to_string(),
-            attempt.failure.clone().unwrap_or_default(),
-            attempt.elapsed_ns.to_string(),
-            attempt.spread_ns.to_string(),
-            attempt.cpu_ns.to_string(),
+            run.round.to_string(),
+            run.position.to_string(),
+            run.purpose.name().to_owned(),
+            run.cell.variant.clone(),
+            run.cell.mode.name().to_owned(),
+            run.cell.placement.clone(),
+            run.cell.processes.to_string(),
+            or_empty(run.events),
+            run.is_sound().to_string(),
+            run.failure.clone().unwrap_or_default(),
+            run.elapsed_ns.to_string(),
+            run.spread_ns.to_string(),
+            run.cpu_ns.to_string(),
             or_empty(wait.and_then(|wait| wait.waited_ns)),
             or_empty(wait.map(|wait| wait.others_ns)),
             or_empty(wait.map(|wait| wait.stolen_ns)),
-            or_empty(attempt.before_fork.map(|fork| fork.elapsed_ns)),
-            or_empty(attempt.before_fork.map(|fork| fork.cpu_ns)),
+            or_empty(run.before_fork.map(|fork| fork.elapsed_ns)),
+            or_empty(run.before_fork.map(|fork| fork.cpu_ns)),
             or_empty(highest.map(|moment| moment.pss)),
             highest.map_or(String::new(), |moment| moment.system_anonymous.to_string()),
         ];
-        let members = attempt.members.iter().enumerate().map(|(place, member)| {
+        let members = run.members.iter().enumerate().map(|(place, member)| {
             [
                 place.to_string(),
                 or_empty(member.cpu.map(u64::from)),

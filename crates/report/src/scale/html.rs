@@ -1,10 +1,14 @@
 //! One self-contained page: nothing is loaded, nothing runs.
 
 use maud::{html, Markup, PreEscaped};
-use widthwise_experiment::scale::{Attempt, Purpose};
-use widthwise_verdict::study::Table;
+use widthwise_experiment::scale::{GroupRun, Purpose};
+use widthwise_verdict::scaling_summary::Table;
 
-use super::{bytes, columns, ranged, sentences, title, StudyReport};
+use super::columns::columns;
+use super::figures::{bytes, ranged};
+use super::model::Scaling;
+use super::names::title;
+use super::sentences;
 use crate::html::{document, prose, POLICY};
 use crate::sanitize;
 
@@ -18,20 +22,20 @@ const LEFT: f64 = 48.0;
 const BELOW: f64 = 34.0;
 
 /// The page.
-pub fn page(report: &StudyReport) -> String {
-    let name = sanitize::line(report.program);
+pub fn page(report: &Scaling) -> String {
+    let name = sanitize::line(&report.campaign.experiment.program.name);
     let shown: Vec<&Table> = report
         .summary
         .tables
         .iter()
-        .filter(|table| table.rows.iter().any(|row| row.attempts > 0 || row.failure.is_some()))
+        .filter(|table| table.rows.iter().any(|row| row.runs > 0 || row.failure.is_some()))
         .collect();
     let body = html! {
         body {
             header {
                 p class="kicker" { "Scale" }
-                h1 { (name) " " (sanitize::line(report.version)) }
-                p class="command" { code { (sanitize::line(report.run)) } }
+                h1 { (name) " " (sanitize::line(&report.campaign.version)) }
+                p class="command" { code { (sanitize::line(&report.campaign.experiment.program.run)) } }
                 p class="extent" { (sanitize::line(&sentences::extent(report))) }
             }
             main {
@@ -51,7 +55,7 @@ pub fn page(report: &StudyReport) -> String {
                     h2 { "Tables" }
                     @for table in &shown { (one_table(table)) }
                 }
-                section id="said" {
+                section id="findings" {
                     h2 { "Results" }
                     @for sentence in sentences::all(report).into_iter().skip(3) { p { (prose(&sanitize::line(&sentence))) } }
                 }
@@ -63,33 +67,33 @@ pub fn page(report: &StudyReport) -> String {
                         div class="picture" { (PreEscaped(drawing.as_str())) }
                     }
                 }
-                @if !report.remarks.is_empty() || !report.unable.is_empty() {
+                @if !report.campaign.warnings.is_empty() || !report.not_measured().is_empty() {
                     section id="notes" {
                         h2 { "Notes" }
                         ul {
-                            @for (variant, reason) in report.unable {
+                            @for (variant, reason) in report.not_measured() {
                                 li { strong { (sanitize::line(variant)) } ": " (prose(&sanitize::line(reason))) }
                             }
-                            @for remark in &report.remarks { li { (prose(&sanitize::line(remark))) } }
+                            @for remark in &report.campaign.warnings { li { (prose(&sanitize::line(remark))) } }
                         }
                     }
                 }
                 section id="machine" {
                     h2 { "Machine" }
                     dl class="machine" {
-                        @for (name, text) in &report.machine_lines {
+                        @for (name, text) in &report.campaign.machine_lines {
                             div { dt { (sanitize::line(name)) } dd { (sanitize::line(text)) } }
                         }
                     }
                 }
                 section id="reproduce" {
                     h2 { "Reproduce" }
-                    pre { (sanitize::block(&report.command.join(" "))) }
-                    p { "Every attempt is in " code { (sanitize::line(&report.folder)) "/study.sqlite" } "; "
-                        code { "widthwise report " (sanitize::line(&report.folder)) " --csv=out.csv" } " writes them out." }
+                    pre { (sanitize::block(&report.campaign.command.join(" "))) }
+                    p { "Every run is in " code { (sanitize::line(&report.campaign.folder)) "/campaign.sqlite" } "; "
+                        code { "widthwise report " (sanitize::line(&report.campaign.folder)) " --csv=out.csv" } " writes them out." }
                 }
             }
-            footer { p { "Widthwise " (sanitize::line(report.widthwise)) " · " (sanitize::line(report.created)) } }
+            footer { p { "Widthwise " (sanitize::line(report.campaign.widthwise)) " · " (sanitize::line(&report.campaign.created)) } }
         }
     };
     document(&format!("{name} · scale"), POLICY, &[STYLE], &body).into_string()
@@ -157,7 +161,7 @@ fn axes(processes: f64, speed_up: f64, smallest: f64) -> Axes {
 }
 
 fn curves(tables: &[&Table]) -> Markup {
-    let most = |of: &dyn Fn(&widthwise_verdict::study::Row) -> Option<f64>| {
+    let most = |of: &dyn Fn(&widthwise_verdict::scaling_summary::Row) -> Option<f64>| {
         tables.iter().flat_map(|table| &table.rows).filter_map(of).fold(0.0, f64::max)
     };
     let processes = most(&|row| Some(row.processes as f64)).max(1.0);
@@ -212,13 +216,13 @@ fn legend(tables: &[&Table]) -> Markup {
 }
 
 /// Memory over time, for the largest cell of each table that has any.
-fn memory(report: &StudyReport) -> Markup {
-    let shown: Vec<&Attempt> = report
-        .attempts
+fn memory(report: &Scaling) -> Markup {
+    let shown: Vec<&GroupRun> = report
+        .runs
         .iter()
-        .filter(|attempt| attempt.purpose == Purpose::Memory && attempt.is_sound())
-        .filter(|attempt| Some(&attempt.cell.processes) == report.plan.counts.last())
-        .filter(|attempt| attempt.memory.as_ref().is_some_and(|memory| memory.moments.len() > 1))
+        .filter(|run| run.purpose == Purpose::Memory && run.is_sound())
+        .filter(|run| Some(&run.cell.processes) == report.plan.counts.last())
+        .filter(|run| run.memory.as_ref().is_some_and(|memory| memory.moments.len() > 1))
         .collect();
     if shown.is_empty() {
         return html! {};
@@ -230,16 +234,16 @@ fn memory(report: &StudyReport) -> Markup {
                 "All processes together, while they were frozen. The line is PSS, the area is USS (private memory), thin lines are "
                 "the PSS of each; dots are the growth of the system's AnonPages."
             }
-            @for attempt in shown {
-                h3 { (sanitize::line(&attempt.cell.to_string())) ", round " (attempt.round) }
-                (area(attempt))
+            @for run in shown {
+                h3 { (sanitize::line(&run.cell.to_string())) ", round " (run.round) }
+                (area(run))
             }
         }
     }
 }
 
-fn area(attempt: &Attempt) -> Markup {
-    let Some(memory) = &attempt.memory else { return html! {} };
+fn area(run: &GroupRun) -> Markup {
+    let Some(memory) = &run.memory else { return html! {} };
     let end = memory.moments.last().map_or(1.0, |moment| moment.at_ns as f64 / 1e9).max(1e-9);
     let most =
         memory.moments.iter().map(|m| m.pss.max(m.system_anonymous.max(0) as u64)).max().unwrap_or(1) as f64;
@@ -285,7 +289,7 @@ fn area(attempt: &Attempt) -> Markup {
                 text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
             }
             polygon class="uss" points=(under) {}
-            @for member in 0..attempt.members.len().min(64) {
+            @for member in 0..run.members.len().min(64) {
                 polyline class="member" points=(each(member)) {}
             }
             g class="s0" { polyline points=(path(|m| m.pss as f64)) {} }

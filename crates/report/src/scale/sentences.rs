@@ -2,12 +2,14 @@
 
 use widthwise_experiment::scale::Mode;
 use widthwise_verdict::scaling::{Best, Figure, Unfitted};
-use widthwise_verdict::study::Table;
+use widthwise_verdict::scaling_summary::Table;
 use widthwise_verdict::wording::margin;
 use widthwise_verdict::Word;
 
-use super::comparison::{remark, word};
-use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
+use super::comparison::{is_the_same_work, remark, word};
+use super::figures::{bytes, ranged, signed, significant, time};
+use super::model::Scaling;
+use super::names::cell_name;
 use crate::format::{counted, duration, listed};
 
 /// Less anonymous memory than this is not compared with the system's, in bytes.
@@ -16,26 +18,26 @@ const ENOUGH_TO_AGREE: f64 = 64e6;
 /// The number of processes that fit is exact up to here.
 const MOST_TO_TELL: u64 = 1000;
 
-/// The extent of the study.
-pub fn extent(report: &StudyReport) -> String {
-    let spent: u64 = report.attempts.iter().map(|attempt| attempt.elapsed_ns).sum();
+/// The extent of the campaign.
+pub fn extent(report: &Scaling) -> String {
+    let spent: u64 = report.runs.iter().map(|run| run.elapsed_ns).sum();
     format!(
         "{}, {} of {} in all",
         counted(report.summary.rounds, "timed round"),
-        counted(report.summary.attempts, "attempt"),
+        counted(report.summary.runs, "run"),
         duration(std::time::Duration::from_nanos(spent))
     )
 }
 
 /// Every sentence, the main result first.
-pub fn all(report: &StudyReport) -> Vec<String> {
+pub fn all(report: &Scaling) -> Vec<String> {
     let mut all = different(report);
     all.extend(withheld(report));
     all.extend(growth(report));
     all.extend(marginal(report));
     all.extend(smt(report));
     all.extend(capacity(report));
-    all.extend(beside(report));
+    all.extend(comparisons(report));
     for table in &report.summary.tables {
         all.extend(laws(report, table));
     }
@@ -57,7 +59,7 @@ pub fn all(report: &StudyReport) -> Vec<String> {
             "Detection floor: the A/A difference, of the same cell to itself, is {}; a smaller difference is not \
              reported as one. No difference: the whole interval lies within {} (--equal-within).",
             signed(&less_one(floor)),
-            margin(report.equal_within)
+            margin(report.equal_within())
         ));
     }
     all
@@ -73,7 +75,7 @@ fn less_one(figure: &Figure) -> Figure {
     figure
 }
 
-fn of_several(report: &StudyReport, table: &Table) -> String {
+fn of_several(report: &Scaling, table: &Table) -> String {
     if report.summary.tables.len() == 1 {
         String::new()
     } else {
@@ -82,7 +84,7 @@ fn of_several(report: &StudyReport, table: &Table) -> String {
 }
 
 /// The cells whose tasks did not get their CPUs.
-fn withheld(report: &StudyReport) -> Vec<String> {
+fn withheld(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for table in &report.summary.tables {
         let starved = table.rows.iter().filter_map(|row| row.waiting.as_ref()?.starved(row.processes));
@@ -102,7 +104,7 @@ fn withheld(report: &StudyReport) -> Vec<String> {
 }
 
 /// The cells for which it is unknown whether tasks got their CPUs, and who else ran there.
-fn unknown_waits(report: &StudyReport) -> Option<String> {
+fn unknown_waits(report: &Scaling) -> Option<String> {
     let rows = report.summary.tables.iter().flat_map(|table| &table.rows);
     let unknown: Vec<_> = rows
         .filter_map(|row| row.waiting.as_ref().filter(|waiting| waiting.waited.is_none()))
@@ -118,7 +120,7 @@ fn unknown_waits(report: &StudyReport) -> Option<String> {
 }
 
 /// The highest measured throughput, and whether it is clearly more than that of the fewest processes.
-fn growth(report: &StudyReport) -> Vec<String> {
+fn growth(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
         // A withheld cell may be the highest.
@@ -134,7 +136,7 @@ fn growth(report: &StudyReport) -> Vec<String> {
         let Some((row, throughput)) = best else { continue };
         let noun = if row.processes == 1 { table.mode.singular() } else { table.mode.noun() };
         let smallest = table.rows.first().map_or(1, |row| row.processes);
-        let beside = match &row.speed_up {
+        let gain = match &row.speed_up {
             Ok(_) if row.processes > smallest => {
                 let times = ranged(&row.speed_up, 2);
                 match word(report, &row.speed_up) {
@@ -146,7 +148,7 @@ fn growth(report: &StudyReport) -> Vec<String> {
             _ => String::new(),
         };
         all.push(format!(
-            "{}The highest throughput measured is with {} {noun}: {} {}/s{beside}.",
+            "{}The highest throughput measured is with {} {noun}: {} {}/s{gain}.",
             of_several(report, table),
             row.processes,
             significant(throughput.estimate),
@@ -157,7 +159,7 @@ fn growth(report: &StudyReport) -> Vec<String> {
 }
 
 /// `Adding one more child costs 310 MB, one more job 865 MB.`
-fn marginal(report: &StudyReport) -> Vec<String> {
+fn marginal(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for variant in report.variants.iter().filter(|variant| is_the_same_work(report, variant)) {
         let mut costs: Vec<(Mode, f64)> = Vec::new();
@@ -181,7 +183,7 @@ fn marginal(report: &StudyReport) -> Vec<String> {
     all
 }
 
-fn smt(report: &StudyReport) -> Vec<String> {
+fn smt(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for (one, two, found) in &report.summary.smt {
         let word = |name: &str, figure: &Result<Figure, Unfitted>| match figure {
@@ -193,7 +195,7 @@ fn smt(report: &StudyReport) -> Vec<String> {
             "SMT yield ({} against {}): {}, {}, {}.",
             cell_name(two),
             one.processes,
-            word("evtime", &found.by_event),
+            word("CPU time per event", &found.by_event),
             word("elapsed", &found.by_elapsed),
             word("elapsed less the sequential part", &found.by_elapsed_less_sequential)
         ));
@@ -204,7 +206,7 @@ fn smt(report: &StudyReport) -> Vec<String> {
     all
 }
 
-fn capacity(report: &StudyReport) -> Vec<String> {
+fn capacity(report: &Scaling) -> Vec<String> {
     let limit = report.plan.memory_limit as f64;
     let mut all = Vec::new();
     let Some(baseline) = report.variants.first() else { return all };
@@ -249,7 +251,7 @@ fn capacity(report: &StudyReport) -> Vec<String> {
 }
 
 /// Other variants, modes and placements compared with the first, where they are largest.
-fn beside(report: &StudyReport) -> Vec<String> {
+fn comparisons(report: &Scaling) -> Vec<String> {
     let most = report.plan.counts.last().copied().unwrap_or(1);
     report
         .summary
@@ -273,7 +275,7 @@ fn beside(report: &StudyReport) -> Vec<String> {
             format!(
                 "{} beside {}: {}.",
                 cell_name(&comparison.cell),
-                cell_name(&comparison.beside),
+                cell_name(&comparison.baseline),
                 parts.join(", ")
             )
         })
@@ -281,7 +283,7 @@ fn beside(report: &StudyReport) -> Vec<String> {
 }
 
 /// The laws fitted to a table, and its sequential part.
-fn laws(report: &StudyReport, table: &Table) -> Option<String> {
+fn laws(report: &Scaling, table: &Table) -> Option<String> {
     let mut parts = Vec::new();
     let sequential = &table.sequential;
     let with_range = |figure: &Figure| match figure.bounds {
@@ -358,9 +360,9 @@ fn within(steps: usize, parameters: usize, residual: f64) -> String {
 }
 
 /// Why there is no fit, once for all tables.
-fn unfitted(report: &StudyReport) -> Vec<String> {
+fn unfitted(report: &Scaling) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
-    let measured = |table: &&Table| table.rows.iter().any(|row| row.attempts > 0);
+    let measured = |table: &&Table| table.rows.iter().any(|row| row.runs > 0);
     for table in report.summary.tables.iter().filter(measured) {
         for (law, reason) in [
             ("Amdahl's law", table.amdahl.as_ref().err()),
@@ -378,7 +380,7 @@ fn unfitted(report: &StudyReport) -> Vec<String> {
 }
 
 /// The causes of pages that children no longer share.
-fn copy_on_write(report: &StudyReport) -> Vec<String> {
+fn copy_on_write(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| table.mode == Mode::Fork) {
         let Some(row) = table
@@ -416,7 +418,7 @@ fn copy_on_write(report: &StudyReport) -> Vec<String> {
 }
 
 /// Whether the sums agree with the system's.
-fn agreement(report: &StudyReport) -> Option<String> {
+fn agreement(report: &Scaling) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
     let mut drift = 0.0_f64;
     let mut anonymous = 0;
@@ -456,7 +458,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
 }
 
 /// Huge pages, and pages merged by KSM, if there are any.
-fn pages(report: &StudyReport) -> Vec<String> {
+fn pages(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for table in &report.summary.tables {
         let Some((row, memory)) = table.rows.iter().rev().find_map(|row| Some((row, row.memory.as_ref()?)))
@@ -487,12 +489,7 @@ fn pages(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Whether a variant's output agrees with the baseline's: nothing is concluded from other variants.
-fn is_the_same_work(report: &StudyReport, variant: &str) -> bool {
-    !report.summary.different.iter().any(|(other, _)| other == variant)
-}
-
-fn different(report: &StudyReport) -> Vec<String> {
+fn different(report: &Scaling) -> Vec<String> {
     report
         .summary
         .different

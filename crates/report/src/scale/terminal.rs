@@ -2,12 +2,15 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{columns, sentences, title, StudyReport};
+use super::columns::columns;
+use super::model::Scaling;
+use super::names::title;
+use super::sentences;
 use crate::sanitize;
 use crate::text::Palette;
 
 /// The report as text; `page` is the HTML file that was written.
-pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Option<&str>) -> String {
+pub fn render(report: &Scaling, palette: &Palette, width: usize, page: Option<&str>) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {
         text.push_str(words);
@@ -15,8 +18,8 @@ pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Optio
     };
     line(&format!(
         "{} · {}",
-        bold(palette, &format!("{} {}", report.program, report.version)),
-        sanitize::line(report.run)
+        bold(palette, &format!("{} {}", report.campaign.experiment.program.name, report.campaign.version)),
+        sanitize::line(&report.campaign.experiment.program.run)
     ));
     line(&sentences::extent(report));
     for (_, picture) in &report.pictures {
@@ -24,7 +27,7 @@ pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Optio
         picture.lines().for_each(|words| line(&format!("  {words}")));
     }
     for table in &report.summary.tables {
-        if table.rows.iter().all(|row| row.attempts == 0 && row.failure.is_none()) {
+        if table.rows.iter().all(|row| row.runs == 0 && row.failure.is_none()) {
             continue;
         }
         line("");
@@ -55,13 +58,13 @@ pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Optio
     for words in sentences::all(report) {
         line(&wrapped(&sanitize::line(&words), width));
     }
-    if !report.remarks.is_empty() || !report.unable.is_empty() {
+    if !report.campaign.warnings.is_empty() || !report.not_measured().is_empty() {
         line("");
     }
-    for (variant, reason) in report.unable {
+    for (variant, reason) in report.not_measured() {
         line(&wrapped(&format!("{}: {}", sanitize::line(variant), sanitize::line(reason)), width));
     }
-    for remark in &report.remarks {
+    for remark in &report.campaign.warnings {
         line(&wrapped(&format!("note: {}", sanitize::line(remark)), width));
     }
     if let Some(page) = page {

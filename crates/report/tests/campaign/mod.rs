@@ -19,19 +19,19 @@ use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
 use widthwise_report::heap::{Heap, Recorded, RecordingSums, Side};
-use widthwise_report::series::quantile;
-use widthwise_report::{BuildNote, Campaign, MemoryRun, ProcessNote};
+use widthwise_report::{BuildNote, Campaign, Comparison, MemoryRun, ProcessNote};
+use widthwise_verdict::distribution::quantile;
 use widthwise_verdict::{Evidence, Judgement, Typical, Verdict, Word};
 
 pub const BASELINE: &str = "x86-64/-O2";
-pub const UNABLE: &str = "x32/-O2";
+pub const UNSUPPORTED: &str = "x32/-O2";
 pub const SLOW: &str = "i386/-O2";
 pub const DIFFERENT: &str = "x86-64/fast-math";
-pub const UNABLE_REASON: &str =
+pub const UNSUPPORTED_REASON: &str =
     "this kernel has no x32 (execve: Exec format error); `widthwise doctor` names the fix";
 pub const DIFFERENT_REASON: &str = "standard output differs in 2 of 1 204 lines";
 
-/// The owner of the data that a [`Campaign`] borrows.
+/// The owner of the data that a [`Comparison`] borrows.
 pub struct Laid {
     pub experiment: Experiment,
     pub rounds: Vec<Round>,
@@ -49,7 +49,7 @@ pub struct Laid {
 }
 
 impl Laid {
-    pub fn campaign(&self) -> Campaign<'_> {
+    pub fn comparison(&self) -> Comparison<'_> {
         let flags = |name: &str| self.experiment.variants.iter().find(|v| v.name == name).map(|v| &v.flags);
         let built = self.experiment.variants.iter().map(|variant| BuildNote {
             variant: variant.name.clone(),
@@ -60,7 +60,7 @@ impl Laid {
             log: format!(".widthwise/2026-11-21-sqlite3/build/{}/log", variant.name.replace('/', "-")),
             seconds: Some(21.4),
         });
-        Campaign {
+        let campaign = Campaign {
             experiment: &self.experiment,
             version: self.version.clone(),
             folder: ".widthwise/2026-11-21-sqlite3".to_owned(),
@@ -71,15 +71,20 @@ impl Laid {
             machine: &self.machine,
             machine_lines: machine_lines(),
             rounds: &self.rounds,
-            runs: &self.runs,
-            memory: &self.memory,
-            heap: &self.heap,
             statuses: &self.statuses,
-            judgement: &self.judgement,
             builds: built.collect(),
             stopped: self.stopped.clone(),
             elapsed: Duration::from_secs(190),
             warnings: self.warnings.clone(),
+        };
+        Comparison {
+            campaign,
+            runs: &self.runs,
+            memory: &self.memory,
+            heap: &self.heap,
+            explanations: &[],
+            inner_loops: &[],
+            judgement: &self.judgement,
             processes: vec![
                 process(BASELINE, "speedtest1", 1, 13_900_000, 0.97),
                 process(BASELINE, "sh", 2, 1_800_000, 0.03),
@@ -257,8 +262,11 @@ impl Laid {
             let profile = folded::read(text.as_bytes(), Column::PeakBytes).expect("folded stacks");
             let side = heap_side(&variant.name, bytes + 100, format!("recorded: {function}"));
             let heap = Heap { program: "m".to_owned(), side, profile };
-            let heap =
-                if variant.name == UNABLE { Err(format!("it left no log: {function}")) } else { Ok(heap) };
+            let heap = if variant.name == UNSUPPORTED {
+                Err(format!("it left no log: {function}"))
+            } else {
+                Ok(heap)
+            };
             self.heap.push(Recorded { variant: variant.name.clone(), heap });
         }
     }
@@ -276,7 +284,13 @@ impl Laid {
 
     fn read_memory_once(&mut self, missed: f64, library: &str, phase: &str) {
         let number = self.rounds.last().map_or(0, |round| round.number + 1);
-        self.rounds.push(Round { number, kind: RoundKind::Memory, cpu: None, noise: Noise::default() });
+        self.rounds.push(Round {
+            number,
+            kind: RoundKind::Memory,
+            cpu: None,
+            noise: Noise::default(),
+            layout: None,
+        });
         let names = [self.experiment.baseline.clone(), SLOW.to_owned(), self.experiment.control()];
         for (position, (variant, scale)) in (0..).zip(names.into_iter().zip([10_000, 6_000, 10_000])) {
             let series = series(scale, library, phase);
@@ -352,7 +366,7 @@ pub fn laid(timed: u32) -> Laid {
             others_ns: None,
             throttled: 0,
         };
-        rounds.push(Round { number, kind, cpu: Some(1), noise });
+        rounds.push(Round { number, kind, cpu: Some(1), noise, layout: None });
         let mut order = names.to_vec();
         for i in (1..order.len()).rev() {
             order.swap(i, (mix.next() % (i as u64 + 1)) as usize);
@@ -369,7 +383,7 @@ pub fn laid(timed: u32) -> Laid {
     }
     let statuses = BTreeMap::from([
         (BASELINE.to_owned(), VariantStatus::Ready),
-        (UNABLE.to_owned(), VariantStatus::Unsupported(UNABLE_REASON.to_owned())),
+        (UNSUPPORTED.to_owned(), VariantStatus::Unsupported(UNSUPPORTED_REASON.to_owned())),
         (SLOW.to_owned(), VariantStatus::Ready),
         (DIFFERENT.to_owned(), VariantStatus::OutputMismatch(DIFFERENT_REASON.to_owned())),
     ]);
@@ -559,6 +573,9 @@ fn verdict(
         source: found.map(|_| Source::Rusage),
         word,
         reason,
+        rounds_to_decide: None,
+        detectable: None,
+        spread: None,
     }
 }
 
@@ -572,7 +589,7 @@ pub fn hostile() -> Laid {
     laid.version = "1.0\n<h1>x</h1>".to_owned();
     laid.stopped = "stopped <i>\u{1b}[0m".to_owned();
     laid.command.push("--x=<svg onload=alert(4)>\u{1b}[1m".to_owned());
-    laid.statuses.insert(UNABLE.to_owned(), VariantStatus::Unsupported(HOSTILE_REASON.to_owned()));
+    laid.statuses.insert(UNSUPPORTED.to_owned(), VariantStatus::Unsupported(HOSTILE_REASON.to_owned()));
     laid.differences.insert(
         "a|b\u{1b}[2J`**bold**`<img src=x onerror=alert(2)>\u{202e}txt".to_owned(),
         "-a\n+\u{1b}[31m</pre><script>alert(5)</script>\n+```\n+&lt;\n".to_owned(),

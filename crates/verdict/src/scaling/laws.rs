@@ -8,9 +8,9 @@
 //! `N / X`, the time one process takes for one piece of work, is a sum: `a + b N + c N (N − 1)` with `λ = 1 / (a + b)`,
 //! `σ = b / (a + b)` and `κ = c / (a + b)`. So 0 ≤ σ ≤ 1 and κ ≥ 0 mean that no coefficient is negative.
 
+use super::figure::{figures, Bounds, Figure, Terms, Unfitted};
 use super::fit::{fit, Fit};
 use super::levels::Levels;
-use super::{figures, Bounds, Figure, Terms, Unfitted};
 
 const STEPS: &str = "numbers of processes";
 

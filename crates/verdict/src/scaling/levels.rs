@@ -1,6 +1,7 @@
 //! The level of each step over all rounds, without the effect of each round.
 
 use crate::autocorrelation::inflation;
+use crate::distribution::quantile;
 use crate::trimmed_mean::adaptive;
 
 /// Values by round and step, taken apart as `value = level of the step + effect of the round + deviation`.
@@ -99,11 +100,7 @@ impl Levels {
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n {
-        0 => 0.0,
-        _ => 0.5 * (values[(n - 1) / 2] + values[n / 2]),
-    }
+    quantile(&values, 0.5).unwrap_or(0.0)
 }
 
 #[cfg(test)]

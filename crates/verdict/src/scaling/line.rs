@@ -2,14 +2,14 @@
 //!
 //! The level of each place is the adaptive trimmed mean over the rounds, and the line goes through the levels by least
 //! squares. Theil and Sen's median of slopes is the usual robust line, but it needs many places with one value each. A
-//! study has two to five places, which give few different slopes. Outliers come from rounds, so the level of each place
+//! campaign has two to five places, which give few different slopes. Outliers come from rounds, so the level of each place
 //! removes them.
 
 use std::collections::BTreeMap;
 
+use super::figure::{figures, usable, Figure, Terms, Unfitted};
 use super::fit::fit;
 use super::levels::Levels;
-use super::{figures, usable, Figure, Terms, Unfitted};
 
 /// A straight line through levels.
 #[derive(Debug, Clone, Copy, PartialEq)]

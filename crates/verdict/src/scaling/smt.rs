@@ -3,7 +3,7 @@
 //! The paper's +26 % and +63 % follow from the time of an event. Elapsed time gives +20 % and +49 %, and less the
 //! sequential part +22 % and +53 %. All three are valid and reported.
 
-use super::{ratio, usable, Figure, Terms, Unfitted};
+use super::figure::{ratio, usable, Figure, Terms, Unfitted};
 
 /// One round: the same work on the cores alone, and on every CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -45,6 +45,7 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
         allocator: "glibc".to_owned(),
         thp: Thp::System,
         environment: BTreeMap::new(),
+        kernel: Default::default(),
         binary: None,
     };
     Experiment {
@@ -62,6 +63,10 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
         warmup: 0,
         memory: 0,
         judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
+        order: widthwise_experiment::schedule::Order::Between,
+        cache_model: Default::default(),
+        kvm: false,
+        layouts: 0,
         seed: 7,
     }
 }
@@ -78,7 +83,13 @@ impl Laid {
             .collect();
         let mut laid = Laid { experiment, rounds: Vec::new(), runs: Vec::new(), statuses: BTreeMap::new() };
         for number in 0..rounds {
-            laid.rounds.push(Round { number, kind: RoundKind::Timed, cpu: None, noise: Noise::default() });
+            laid.rounds.push(Round {
+                number,
+                kind: RoundKind::Timed,
+                cpu: None,
+                noise: Noise::default(),
+                layout: None,
+            });
             for (position, variant) in everyone.iter().enumerate() {
                 laid.runs.push(Run {
                     variant: variant.clone(),

@@ -3,6 +3,7 @@
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
 
+use widthwise_experiment::schedule::{Schedule, Slot};
 use widthwise_verdict::rng::Rng;
 use widthwise_verdict::trimmed_mean::adaptive;
 
@@ -64,20 +65,18 @@ fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.unit()).ln()
 }
 
-/// The readings of `participants` over `rounds` rounds in random order, one list for each. The first is the baseline,
-/// the second has the special noise. Values are about 1, with equal distributions otherwise.
+/// The readings of `participants` over `rounds` rounds in the order of a campaign, one list for each. The first is the baseline,
+/// the last the control, the second has the special noise. Values are about 1, with equal distributions otherwise.
 pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
     let mut values = vec![Vec::with_capacity(rounds); participants];
     let mut machine = normal(rng);
     let mut own: Vec<f64> = (0..participants).map(|_| normal(rng)).collect();
     let mut loaded = rng.unit() < 0.2;
     let mut walk = 0.0;
-    let mut order: Vec<usize> = (0..participants).collect();
+    let reference = (participants > 2).then(|| [0, participants - 1]);
+    let schedule = Schedule { seed: rng.bits(), participants, reference, layouts: 1, rounds_a_layout: 2 };
     for round in 0..rounds {
-        for last in (1..participants).rev() {
-            order.swap(last, rng.below(last + 1));
-        }
-        for &who in &order {
+        for Slot { participant: who, .. } in schedule.round(round as u32) {
             let quiet = 0.007 * normal(rng);
             let odd = who == 1;
             let slowed = |rng: &mut Rng| between(rng, 1.3, 2.0).ln();

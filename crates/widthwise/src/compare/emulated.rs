@@ -1,13 +1,15 @@
-//! The counters that this machine lacks: which of them are emulated, and their rounds.
+//! The counters that this machine does not have: which of them are emulated, and their rounds.
 
 use widthwise_archive::ArchiveError;
+use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Experiment, Stopping};
 use widthwise_experiment::Metric;
 use widthwise_machine::{valgrind, Unavailable};
-use widthwise_measure::emulation::{self, Emulation};
+use widthwise_measure::passes::emulated_counters::{self, Emulation};
+use widthwise_measure::passes::operation_instructions::{self, Counting};
 use widthwise_measure::plan::Plan;
 use widthwise_measure::rounds::{End, RoundsError};
-use widthwise_measure::run::Runner;
+use widthwise_measure::run::runner::Runner;
 use widthwise_report::format::{duration, listed};
 use widthwise_verdict::FEWEST_PAIRS;
 
@@ -74,7 +76,7 @@ impl Emulator {
         runner: &mut Runner,
         recorder: &mut Recorder,
     ) -> Result<End, RoundsError<ArchiveError>> {
-        if self.metrics.is_empty() || recorder.has_emulated() {
+        if self.metrics.is_empty() || recorder.has_emulated(&self.metrics) {
             return Ok(End::Enough);
         }
         let emulation = Emulation {
@@ -87,8 +89,41 @@ impl Emulator {
         let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
         let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
         recorder.says(&format!("counting by emulation{long}; Ctrl-C leaves it out"));
-        emulation::emulate(&emulation, runner, recorder)
+        emulated_counters::emulate(&emulation, runner, recorder)
     }
+}
+
+/// Counts the instructions of the micro suite's operations, if that is asked for, unless an earlier session has.
+pub fn count_operations(
+    experiment: &Experiment,
+    plan: &Plan,
+    runner: &mut Runner,
+    recorder: &mut Recorder,
+) -> Result<End, RoundsError<ArchiveError>> {
+    let of_operations = |metric: &Metric| metric.family == Family::Operation;
+    let metrics: Vec<Metric> = experiment.metrics.iter().copied().filter(of_operations).collect();
+    if metrics.is_empty() || recorder.has_emulated(&metrics) {
+        return Ok(End::Enough);
+    }
+    match valgrind::here() {
+        Ok(version) => {
+            let text = format!(
+                "instructions are those of valgrind {version}'s callgrind, counted in rounds of their own: of the calling process in \
+                 user mode, without what x32run does in the kernel's place"
+            );
+            recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
+        }
+        Err(unavailable) => {
+            let fix = unavailable.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+            let text = format!("instructions could not be counted: {unavailable}{fix}");
+            recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
+            return Ok(End::Enough);
+        }
+    }
+    recorder.says("counting the instructions of each operation; Ctrl-C leaves it out");
+    let first_round = recorder.archive.next_round();
+    let counting = Counting { plan, first_round, metrics, most_rounds: FEWEST_PAIRS };
+    operation_instructions::count(&counting, runner, recorder)
 }
 
 /// An experiment that asks for nothing that is timed: one timed round shows that every variant runs.

@@ -9,11 +9,11 @@ use widthwise_experiment::Role;
 use widthwise_archive::ArchiveError;
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_measure::comparison::CampaignObserver;
-use widthwise_measure::heap::recorder::Recorder as HeapRecorder;
-use widthwise_measure::heap::{self, Recording, Repeats};
+use widthwise_measure::passes::heap::recorder::Recorder as HeapRecorder;
+use widthwise_measure::passes::heap::{self, Recording, Repeats};
 use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
-use widthwise_measure::run::Runner;
+use widthwise_measure::run::runner::Runner;
 use widthwise_report::format::duration;
 
 use crate::compare::recorder::Recorder;
@@ -28,11 +28,11 @@ struct Pass<'a, 'r> {
     runner: &'a mut Runner,
     recorder: &'a mut Recorder<'r>,
     /// Warnings that were given already.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 /// Makes those recordings that an earlier session has not made; `wanted`: so many of each variant, where that was said. What
-/// cannot be recorded is said, and ends nothing.
+/// cannot be recorded is reported, and ends nothing.
 pub fn record(
     plan: &Plan,
     compilers: &[Compiler],
@@ -57,7 +57,7 @@ pub fn record(
         }
     };
     let participants = plan.participants.iter().filter(|one| one.role != Role::Control).collect();
-    let mut pass = Pass { plan, participants, heap_recorder, runner, recorder, told: BTreeSet::new() };
+    let mut pass = Pass { plan, participants, heap_recorder, runner, recorder, reported: BTreeSet::new() };
     let Some(first) = pass.round(1)? else { return Ok(End::Interrupted) };
     let number = wanted.unwrap_or_else(|| pass.repeats(&first).number());
     let long: Duration = first.iter().map(|recording| Duration::from_nanos(recording.wall_ns)).sum();
@@ -122,7 +122,7 @@ impl Pass<'_, '_> {
             recording.refused.iter().map(|reason| format!("its heap could not be recorded: {reason}"));
         for remark in refused.chain(recording.remarks.iter().cloned()) {
             let text = format!("{}: {remark}", participant.name);
-            if self.told.insert(text.clone()) {
+            if self.reported.insert(text.clone()) {
                 self.recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
             }
         }

@@ -54,11 +54,12 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_room_for_six_rounds_is_told_at_once_with_one_that_has() {
-        let told = pace(30, 10, Pace::left(0, 0)).unwrap();
+    fn a_time_limit_too_short_for_six_rounds_is_reported_at_once_with_a_sufficient_one() {
+        let reported = pace(30, 10, Pace::left(0, 0)).unwrap();
         assert!(
-            told.contains("--max-time 30s is too short") && told.ends_with("--max-time 1m11s would do"),
-            "{told}"
+            reported.contains("--max-time 30s is too short")
+                && reported.ends_with("--max-time 1m11s would do"),
+            "{reported}"
         );
         assert_eq!(pace(61, 10, Pace::left(0, 0)), None);
         assert_eq!(pace(60, 10, Pace::left(1, 0)), None);

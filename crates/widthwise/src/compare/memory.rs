@@ -3,10 +3,10 @@
 use widthwise_archive::ArchiveError;
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::Experiment;
-use widthwise_measure::memory::{self, Memory};
+use widthwise_measure::passes::memory::{self, Memory};
 use widthwise_measure::plan::Plan;
 use widthwise_measure::rounds::{End, RoundsError};
-use widthwise_measure::run::Runner;
+use widthwise_measure::run::runner::Runner;
 use widthwise_report::format::{counted, duration};
 
 use crate::compare::recorder::Recorder;

@@ -1,19 +1,19 @@
 //! Watches the rounds: keeps every run in the archive, shows the progress, and says when it is enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 use widthwise_experiment::VariantStatus;
 
 use widthwise_archive::{Archive, ArchiveError, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
-use widthwise_experiment::Experiment;
+use widthwise_experiment::{Experiment, Metric};
 use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::plan::Participant;
 use widthwise_measure::rounds::Next;
-use widthwise_measure::run::RunResult;
+use widthwise_measure::run::result::RunResult;
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
-use widthwise_verdict::{half_width, judge, wording, Evidence, Verdict, FEWEST_PAIRS};
+use widthwise_verdict::{half_width, judge, power, wording, Evidence, Verdict, FEWEST_PAIRS};
 
 use crate::compare::max_time::Pace;
 use crate::interrupt;
@@ -96,12 +96,15 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether there are emulated rounds enough already: two of the same counts, or as many as an interval needs.
-    pub fn has_emulated(&self) -> bool {
-        let emulated =
+    /// Only rounds count in which one of these metrics was read.
+    pub fn has_emulated(&self, metrics: &[Metric]) -> bool {
+        let is_emulated =
             |number| self.rounds.iter().any(|r| r.number == number && r.kind == RoundKind::Emulated);
-        let rounds = self.rounds.iter().filter(|round| round.kind == RoundKind::Emulated).count();
+        let has_one = |run: &Run| metrics.iter().any(|metric| run.sample.contains_key(metric.name));
+        let of_these = |run: &&Run| run.ending == Ending::Done && is_emulated(run.round) && has_one(run);
+        let mut runs = self.runs.iter().filter(of_these);
+        let rounds = runs.clone().map(|run| run.round).collect::<BTreeSet<u32>>().len();
         let mut first = BTreeMap::new();
-        let mut runs = self.runs.iter().filter(|run| run.ending == Ending::Done && emulated(run.round));
         let same = runs.all(|run| *first.entry(&run.variant).or_insert(&run.sample) == &run.sample);
         rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
     }
@@ -166,7 +169,7 @@ impl<'a> Recorder<'a> {
             runs: &self.runs,
             statuses: &self.statuses,
         };
-        // Nobody waits for an interval to narrow: then none need be made.
+        // Without a precision no interval is needed before the end.
         self.widest = self.experiment.stopping.precision.and_then(|_| half_width(&evidence));
         let look = InterimLook { rounds: self.timed, elapsed: self.elapsed(), widest: self.widest };
         match self.stopping_rule.decide(look) {
@@ -202,24 +205,42 @@ impl<'a> Recorder<'a> {
                 && verdict.variant != control
                 && deciding.first().is_some_and(|m| m.name == verdict.metric.name)
         };
-        let all: Vec<String> = judge(&evidence)
-            .verdicts
+        let verdicts = judge(&evidence).verdicts;
+        let all: Vec<String> = verdicts
             .iter()
             .filter(known)
             .map(|verdict| format!("{} {}", verdict.variant, wording::interval(verdict)))
             .collect();
         if let (Some(metric), false) = (deciding.first(), all.is_empty()) {
-            self.estimate.text = format!(" · {}: {}", metric.title, all.join(", "));
+            let outlook = self.outlook(verdicts.iter().filter(known)).unwrap_or_default();
+            self.estimate.text = format!(" · {}: {}{outlook}", metric.title, all.join(", "));
         }
         self.estimate.made = Instant::now();
         self.estimate.cost = began.elapsed();
     }
 
-    /// After a session's first round: whether the budget is too short for an interval, told while it can be fixed.
+    /// What the campaign will be able to find at its end, and when that is, of the first deciding metric.
+    fn outlook<'v>(&self, verdicts: impl Iterator<Item = &'v Verdict>) -> Option<String> {
+        let stopping = &self.experiment.stopping;
+        let elapsed = self.elapsed().as_secs_f64();
+        let in_time = |most: Duration| f64::from(self.timed) * most.as_secs_f64() / elapsed.max(1e-9);
+        let by_rounds = stopping.rounds.map(f64::from);
+        let rounds = by_rounds.into_iter().chain(stopping.max_time.map(in_time)).reduce(f64::min)?;
+        let left = elapsed * (rounds / f64::from(self.timed.max(1)) - 1.0);
+        let found =
+            verdicts.filter_map(|one| power::detectable_after(one, rounds as u32)).reduce(f64::max)?;
+        let left = Duration::from_secs(left.max(0.0).round() as u64);
+        let left = widthwise_experiment::duration::text(left);
+        Some(format!("; in {left} differences from {} on can be found", wording::share(found)))
+    }
+
+    /// After a session's first round: whether the time limit is too short for an interval, reported while it can be fixed.
     fn warn_of_budget(&mut self) {
         let first = !std::mem::replace(&mut self.paced, true);
         let stopping = &self.experiment.stopping;
-        let (Some(max_time), true) = (stopping.max_time, first) else { return };
+        let (Some(max_time), true) = (stopping.max_time, first && self.kind != RoundKind::Emulated) else {
+            return;
+        };
         if stopping.rounds.is_some_and(|most| most < FEWEST_PAIRS) {
             return;
         }
@@ -254,11 +275,12 @@ impl<'a> Recorder<'a> {
     fn show(&mut self) {
         let share = self.share();
         let elapsed = self.elapsed().as_secs_f64();
-        let is_timed = self.kind != RoundKind::Memory;
+        let is_timed = !matches!(self.kind, RoundKind::Memory | RoundKind::Emulated);
         let left = (is_timed && share > 0.02)
             .then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
         let state = match (self.timed, self.widest) {
             _ if self.kind == RoundKind::Memory => "memory series".to_owned(),
+            _ if self.kind == RoundKind::Emulated => "counting by emulation".to_owned(),
             (0, _) => "warming up".to_owned(),
             (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
             (n, None) => format!("round {n}"),
@@ -332,11 +354,17 @@ impl CampaignObserver for Recorder<'_> {
         ending: &Ending,
         reason: &str,
     ) -> Result<(), ArchiveError> {
-        // What cannot be started here is this machine's lack; all else is the program's failure.
+        // What cannot be started here is this machine's limit; all else is the program's failure.
         let is_unsupported = matches!(ending, Ending::SpawnFailed { .. });
         // The table has the fix as well.
         let brief = if is_unsupported { reason.split("; ").next().unwrap_or(reason) } else { reason };
         self.progress.say(&format!("  {}: {brief}", participant.name));
+        // A variant that was measured natively keeps that.
+        if self.kind == RoundKind::Emulated && !self.experiment.is_emulated(&participant.name) {
+            return self
+                .archive
+                .warn(&format!("{}: instructions were not counted: {reason}", participant.name));
+        }
         let reason = reason.to_owned();
         let status =
             if is_unsupported { VariantStatus::Unsupported(reason) } else { VariantStatus::Excluded(reason) };

@@ -14,10 +14,13 @@ use widthwise_machine::doctor::NoiseFloor;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::comparison::{self, CampaignObserver};
 use widthwise_measure::core_lock;
-use widthwise_measure::plan::{Participant, Plan};
+use widthwise_measure::plan::{Machine, Participant, Plan};
+use widthwise_measure::proc::affinity;
 use widthwise_measure::program::{self, Places};
 use widthwise_measure::rounds::Next;
-use widthwise_measure::run::{Accounting, Limits, RunResult, Runner};
+use widthwise_measure::run::limits::Limits;
+use widthwise_measure::run::result::RunResult;
+use widthwise_measure::run::runner::{Accounting, Runner};
 use widthwise_verdict::{judge, Evidence};
 
 use crate::interrupt;
@@ -42,25 +45,33 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
     let lock =
         core_lock::take(&Topology::here(), &Default::default(), &mut |text| anstream::eprintln!("{text}"));
     if let Some(lock) = &lock {
-        core_lock::step_aside(lock.cpu);
+        affinity::step_aside(lock.cpu);
     }
     let variant = experiment.variants.first().context("a variant")?;
     let places = Places { build: None, source: None, here: &scratch, work: &scratch };
     let start = program::ready(&experiment, variant, &places)
         .map_err(|unready| anyhow::Error::msg(unready.reason))?;
-    let participant =
-        |name: String, role: Role| Participant { name, slug: role.to_string(), role, start: start.clone() };
+    let participant = |name: String, role: Role| Participant {
+        name,
+        slug: role.to_string(),
+        role,
+        start: start.clone(),
+        machine: Machine::Native,
+        further_layouts: Vec::new(),
+    };
     let plan = Plan {
         participants: vec![
             participant(experiment.baseline.clone(), Role::Baseline),
             participant(experiment.control(), Role::Control),
         ],
         seed: experiment.seed,
+        order: experiment.order,
+        layouts: 0,
         first_round: 0,
         warmup: 1,
         cpus: lock.iter().map(|lock| lock.cpu).collect(),
         concurrent: false,
-        limits: Limits { timeout: Duration::from_secs(60), output_bytes: 1 << 20 },
+        limits: Limits { timeout: Duration::from_secs(60), boot: Limits::BOOT, output_bytes: 1 << 20 },
         check: experiment.check.clone(),
         folder: scratch.clone(),
         epoch: SystemTime::now(),
@@ -86,14 +97,14 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
 }
 
 fn experiment(own: PathBuf) -> anyhow::Result<Experiment> {
-    let said = || SourceLocation::Flag("--noise");
+    let location = || SourceLocation::Flag("--noise");
     let mut request = Request::default();
-    request.add_binary(&format!("spin={}", own.display()), said())?;
+    request.add_binary(&format!("spin={}", own.display()), location())?;
     request.program.run =
-        Some(widthwise_experiment::Located::new("{binary} doctor --spin".to_owned(), said()));
-    request.measure.add_metric("cpu", said())?;
+        Some(widthwise_experiment::Located::new("{binary} doctor --spin".to_owned(), location()));
+    request.measure.add_metric("cpu", location())?;
     request.output.check =
-        Some(widthwise_experiment::Located::new(widthwise_experiment::request::Check::Off, said()));
+        Some(widthwise_experiment::Located::new(widthwise_experiment::request::Check::Off, location()));
     Ok(request.resolve(&Facts::default())?)
 }
 

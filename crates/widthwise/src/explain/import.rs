@@ -20,7 +20,7 @@ const BEGINNINGS: [&[u8]; 4] = [MASSIF, HEAPTRACK, GZIP, ZSTD];
 pub struct Imported {
     /// Its stacks.
     pub profile: Profile,
-    /// The program's file name; empty where it is not told.
+    /// The program's file name; empty where it is unknown.
     pub program: String,
     /// Whose it is.
     pub remark: String,

@@ -1,5 +1,6 @@
 //! The logs of one side, read: what it asked for, where, and what of it cannot be seen.
 
+mod recorded;
 mod remarks;
 
 use std::collections::BTreeSet;
@@ -7,10 +8,12 @@ use std::ops::ControlFlow;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
-use widthwise_anatomy::heap::{symbols, Header, History, LogFile, Profile, StackValues, Stacks, Symbols};
-use widthwise_measure::heap::{self, Recording};
+use widthwise_anatomy::heap::{symbols, Composition, LogFile, Profile, StackValues, Stacks, Symbols};
+use widthwise_measure::passes::heap::{self, Recording};
+use widthwise_report::explanation::memory::Allocated;
 use widthwise_report::heap::{typical, ProcessSums, RecordingSums, RssSummary, Side};
 
+use self::recorded::Recorded;
 use super::import::{self, Imported};
 use super::log_file;
 use super::sources::{Recorded as RecordedLogs, Source};
@@ -28,6 +31,24 @@ pub struct Read {
     pub program: String,
     /// The stacks of the other recordings.
     pub others: Vec<Profile>,
+    /// What its processes have allocated when that is most; none of an import.
+    pub allocated: Option<Allocated>,
+    /// The largest reading of the system during that recording, if it was read.
+    pub largest: Option<heap::LargestReading>,
+    /// What was allocated at the peak of each recording.
+    pub all_allocated: Vec<Allocated>,
+    /// The largest reading of each.
+    pub all_largest: Vec<heap::LargestReading>,
+    /// The stacks of the recording that stands for the side, with code addresses; none of another profiler's file.
+    pub addresses: Option<Addresses>,
+}
+
+/// Stacks without names.
+pub struct Addresses {
+    /// The calls.
+    pub stacks: Stacks,
+    /// What each stack allocated.
+    pub values: StackValues,
 }
 
 /// One recording, read.
@@ -37,14 +58,9 @@ struct One {
     program: String,
     /// File name of the first process's program.
     root: String,
-}
-
-/// A process of a side.
-struct Recorded {
-    header: Header,
-    /// The number of the process that it was forked from.
-    forked_from: Option<u32>,
-    history: History,
+    allocated: Option<Allocated>,
+    largest: Option<heap::LargestReading>,
+    addresses: Option<Addresses>,
 }
 
 /// Reads all recordings of one side, and names their code addresses. The recording with the middle peak stands for the side.
@@ -73,7 +89,9 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
         return Err(Failure::request(format!("{} has no recording", source.name)));
     };
     let incomplete = incomplete(&sums);
-    let One { mut side, profile, program, .. } = all.swap_remove(typical);
+    let all_allocated = all.iter().filter_map(|one| one.allocated).collect();
+    let all_largest = all.iter().filter_map(|one| one.largest.clone()).collect();
+    let One { mut side, profile, program, allocated, largest, addresses, .. } = all.swap_remove(typical);
     side.incomplete = incomplete;
     // The remarks name what is wrong with any recording; numbers of processes are other ones each time.
     let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
@@ -85,7 +103,7 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
     side.system = RssSummary::mean(&sums);
     side.recordings = sums;
     let others = all.into_iter().map(|one| one.profile).collect();
-    Ok(Read { side, profile, program, others })
+    Ok(Read { side, profile, program, others, allocated, largest, all_allocated, all_largest, addresses })
 }
 
 /// Why recordings of a side are incomplete: which one, where there are several.
@@ -147,11 +165,14 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     side.remarks.extend(remarks::of(&processes));
     side.system = rss_summary(&processes, recording);
     let program = main_program(&processes);
-    let profile = symbols::profile(&stacks, values, symbols);
+    let profile = symbols::profile(&stacks, values.clone(), symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
     side.remarks.extend(remarks::without_names(&profile, &program));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
-    Ok(One { side, profile, program, root })
+    let allocated = allocated(&processes, recording, side.peak_bytes);
+    let largest = recording.largest.clone();
+    let addresses = Some(Addresses { stacks, values });
+    Ok(One { side, profile, program, root, allocated, largest, addresses })
 }
 
 /// Decodes one log; gives back what is wrong with the file.
@@ -272,7 +293,15 @@ fn of_import(mut side: Side, imported: Imported) -> One {
     side.left_blocks = sum.live_count;
     side.left_bytes = sum.live_bytes;
     side.remarks.push(imported.remark);
-    One { side, profile: imported.profile, root: imported.program.clone(), program: imported.program }
+    One {
+        side,
+        profile: imported.profile,
+        root: imported.program.clone(),
+        program: imported.program,
+        allocated: None,
+        largest: None,
+        addresses: None,
+    }
 }
 
 /// When a process was gone, by the clock of the logs: when it was another program, or when the sampler found it gone. One that the
@@ -290,16 +319,32 @@ fn ended_ns(process: &Recorded, processes: &[Recorded], recording: &Recording) -
     executed.or(found_gone).or((!recording.ends.is_empty()).then_some(last_event))
 }
 
+/// The heaps of all processes over time, by the clock of the logs.
+fn courses<'p>(processes: &'p [Recorded], recording: &Recording) -> Vec<Course<'p>> {
+    let course = |process: &'p Recorded| Course {
+        began_ns: process.header.began_ns,
+        ended_ns: ended_ns(process, processes, recording),
+        moments: &process.history.course,
+    };
+    processes.iter().map(course).collect()
+}
+
+/// What all processes have allocated when that is most.
+fn allocated(processes: &[Recorded], recording: &Recording, peak_heap: u64) -> Option<Allocated> {
+    let composition = Composition::at_peak(&courses(processes, recording))?;
+    // The process with the largest heap decides.
+    let largest = processes.iter().max_by_key(|process| process.history.peak.bytes)?;
+    Some(Allocated {
+        composition,
+        peak_heap,
+        word: u64::from(largest.header.word),
+        is_glibc: processes.iter().all(|process| process.header.glibc),
+    })
+}
+
 /// Both views of the heap, by the clock of the logs.
 fn rss_summary(processes: &[Recorded], recording: &Recording) -> Option<RssSummary> {
-    let courses: Vec<Course> = processes
-        .iter()
-        .map(|process| Course {
-            began_ns: process.header.began_ns,
-            ended_ns: ended_ns(process, processes, recording),
-            moments: &process.history.course,
-        })
-        .collect();
+    let courses = courses(processes, recording);
     let moment = |moment: &heap::SystemMoment| SystemMoment {
         at_ns: recording.began_ns + moment.at_ns,
         heap: moment.heap,

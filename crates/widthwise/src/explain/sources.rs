@@ -1,11 +1,12 @@
 //! Where the logs of a side come from: a campaign, or files that the user names.
 
 use std::path::{Path, PathBuf};
+use widthwise_experiment::model::Experiment;
 use widthwise_experiment::Role;
 
 use widthwise_anatomy::heap::LogFile;
 use widthwise_archive::Archive;
-use widthwise_measure::heap::{self, Recording};
+use widthwise_measure::passes::heap::{self, Recording};
 
 use super::log_file;
 use super::trees::{self, Member};
@@ -42,12 +43,19 @@ impl Source {
     }
 }
 
-/// The program's name, and the sides that are asked for: all of them files and folders, or variants of the campaign. Where
-/// none is, the baseline and the first other variant that was recorded.
-pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Source>), Failure> {
-    if are_paths(wanted_sides, campaign) {
-        return Ok(("logs".to_owned(), of_files(wanted_sides)?));
-    }
+/// The variants of a campaign that are asked for.
+pub struct Wanted {
+    archive: Archive,
+    experiment: Experiment,
+    /// Their names, the first one's first; none where the user names none.
+    pub names: Vec<String>,
+}
+
+/// The variants that are asked for by name.
+///
+/// # Errors
+/// There is no such campaign, more than two are named, or a name is no variant's.
+pub fn wanted(wanted_sides: &[String], campaign: &Path) -> Result<Wanted, Failure> {
     if wanted_sides.len() > 2 {
         return Err(Failure::request("explain compares two variants, not more"));
     }
@@ -72,36 +80,75 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         }));
     }
     let experiment = session::experiment(&metadata.spec, metadata.seed)?;
-    let of_campaign = |name: &str| {
-        let variant = metadata.variants.iter().find(|one| one.name == name)?;
-        recorded(archive.folder(), name, &variant.slug)
-    };
-    let wanted: Vec<&str> = match wanted_sides {
-        [] => {
-            let others = names.iter().copied().filter(|name| *name != experiment.baseline);
-            let with_logs = |name: &&str| of_campaign(name).is_some_and(|source| source.has_logs());
-            std::iter::once(experiment.baseline.as_str()).chain(others.filter(with_logs).take(1)).collect()
+    Ok(Wanted { archive, experiment, names: wanted_sides.to_vec() })
+}
+
+impl Wanted {
+    /// The campaign.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// The program's name.
+    pub fn program(&self) -> &str {
+        &self.experiment.program.name
+    }
+
+    /// What the campaign has of a variant's heap, if it was recorded.
+    fn recorded(&self, name: &str) -> Option<Source> {
+        let variant = self.archive.metadata().variants.iter().find(|one| one.name == name)?;
+        recorded(self.archive.folder(), name, &variant.slug)
+    }
+
+    /// The names; where the user names none, the baseline and the first other variant whose heap was recorded.
+    pub fn with_logs(&self) -> Vec<String> {
+        if !self.names.is_empty() {
+            return self.names.clone();
         }
-        sides => sides.iter().map(String::as_str).collect(),
-    };
-    let mut sides = Vec::new();
-    for name in wanted {
-        match of_campaign(name) {
+        let has_logs = |name: &&String| self.recorded(name).is_some_and(|source| source.has_logs());
+        std::iter::once(self.experiment.baseline.clone())
+            .chain(self.others().find(has_logs).cloned())
+            .collect()
+    }
+
+    /// All variants but the baseline.
+    pub fn others(&self) -> impl Iterator<Item = &String> {
+        let names = self.experiment.variants.iter().map(|variant| &variant.name);
+        names.filter(|name| **name != self.experiment.baseline)
+    }
+
+    /// The recorded heaps of these variants.
+    ///
+    /// # Errors
+    /// One was not recorded, or could not be.
+    pub fn sources(&self, names: &[String]) -> Result<Vec<Source>, Failure> {
+        let source = |name: &String| match self.recorded(name) {
             Some(source) if !source.has_logs() => {
                 let reason = source.refused().unwrap_or("it left no log");
-                return Err(Failure::request(format!("the heap of {name} could not be recorded: {reason}")));
+                Err(Failure::request(format!("the heap of {name} could not be recorded: {reason}")))
             }
-            Some(side) => sides.push(side),
+            Some(source) => Ok(source),
             None => {
-                let folder = short(archive.folder());
-                return Err(Failure::request(format!(
-                        "the heap of {name} was not recorded in {folder}; widthwise compare --resume {folder} --heap \
-                         records it"
-                    )));
+                let folder = short(self.archive.folder());
+                Err(Failure::request(format!(
+                    "the heap of {name} was not recorded in {folder}; widthwise compare --resume {folder} --heap \
+                     records it"
+                )))
             }
-        }
+        };
+        names.iter().map(source).collect()
     }
-    Ok((experiment.program.name.clone(), sides))
+}
+
+/// The program's name, and the sides that are asked for: all of them files and folders, or variants of the campaign. Where
+/// none is, the baseline and the first other variant that was recorded.
+pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Source>), Failure> {
+    if are_paths(wanted_sides, campaign) {
+        return Ok(("logs".to_owned(), of_files(wanted_sides)?));
+    }
+    let wanted = wanted(wanted_sides, campaign)?;
+    let sources = wanted.sources(&wanted.with_logs())?;
+    Ok((wanted.program().to_owned(), sources))
 }
 
 /// Whether a name is neither one of these variants' nor a file's.

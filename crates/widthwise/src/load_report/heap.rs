@@ -1,17 +1,20 @@
 //! The recordings of a campaign's heaps, read for its page.
 
+use std::path::Path;
+
 use widthwise_anatomy::heap::Symbols;
 use widthwise_archive::Archive;
 use widthwise_experiment::Role;
 use widthwise_report::heap::{Heap, Recorded};
 
-use super::short;
-use crate::explain::{reading, sources};
+use crate::explain::reading;
+use crate::explain::sources::{self, Source};
+use crate::output::short;
 
 /// Compressed logs of all recordings of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// What there is of each variant; nothing where nobody asked for it.
+/// What there is of each variant; nothing where it was not requested.
 pub fn recorded(archive: &Archive) -> Vec<Recorded> {
     let (metadata, campaign) = (archive.metadata(), archive.folder());
     let wanted = campaign.join("heap").is_dir()
@@ -39,13 +42,23 @@ fn heap(archive: &Archive, name: &str, slug: &str, symbols: &mut Symbols) -> Res
     if !source.has_logs() {
         return Err(format!("the logs are gone from {folder}/heap"));
     }
-    let logs = source.recordings.iter().flat_map(|recorded| &recorded.logs);
-    let size: u64 = logs.filter_map(|log| Some(log.metadata().ok()?.len())).sum();
-    if size > MOST_BYTES {
+    if size(&source) > MOST_BYTES {
         return Err(format!(
-            "the logs are too large to be read for this page; widthwise explain --heap --campaign {folder} --html FILE draws them"
+            "the logs are too large to be read for this page; widthwise explain --heap --campaign {folder} --html=FILE draws them"
         ));
     }
     let read = reading::read(&source, symbols).map_err(|error| error.message().to_owned())?;
     Ok(Heap { program: read.program, profile: read.profile, side: read.side })
+}
+
+/// Compressed bytes of all logs of a variant.
+fn size(source: &Source) -> u64 {
+    let logs = source.recordings.iter().flat_map(|recorded| &recorded.logs);
+    logs.filter_map(|log| Some(log.metadata().ok()?.len())).sum()
+}
+
+/// Whether a variant's heap was recorded, and its logs are small enough to be read for a page.
+pub fn is_readable(campaign: &Path, name: &str, slug: &str) -> bool {
+    let source = sources::recorded(campaign, name, slug);
+    source.is_some_and(|source| source.has_logs() && size(&source) <= MOST_BYTES)
 }

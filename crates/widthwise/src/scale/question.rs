@@ -190,7 +190,7 @@ impl Question {
     }
 }
 
-/// How the plan's events are told.
+/// How the plan's events are reported.
 pub fn event_log(plan: &Plan) -> Result<Option<EventLog>, Failure> {
     if plan.event_marks {
         return Ok(Some(EventLog::Marks));

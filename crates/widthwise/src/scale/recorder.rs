@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::model::Stopping;
 use widthwise_experiment::outcome::{Noise, Round, RoundKind};
-use widthwise_experiment::scale::{Attempt, Purpose};
+use widthwise_experiment::scale::{GroupRun, Purpose};
 use widthwise_measure::executor::RunFiles;
 use widthwise_measure::rounds::{Next, RoundObserver, RunPlace};
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule, Why};
 
 use crate::interrupt;
+use crate::load_report;
 use crate::progress::Progress;
-use crate::scale::load_report;
 
 /// Writes a scaling campaign to its archive.
 pub struct ScalingRecorder<'a> {
@@ -37,13 +37,13 @@ pub struct ScalingRecorder<'a> {
 }
 
 impl<'a> ScalingRecorder<'a> {
-    /// `planned` attempts are still to come; `known` were made before.
+    /// `planned` runs are still to come; `known` were made before.
     pub fn new(
         archive: Archive,
         progress: &'a mut Progress,
         stopping: Stopping,
         planned: Option<u32>,
-        known: &[Attempt],
+        known: &[GroupRun],
     ) -> Result<ScalingRecorder<'a>, ArchiveError> {
         progress.begin();
         Ok(ScalingRecorder {
@@ -81,20 +81,20 @@ impl<'a> ScalingRecorder<'a> {
     /// The share of the work that is done, and the time that is left, as far as they are known.
     fn progress(&self) -> (f64, Option<Duration>) {
         let passed = self.began.elapsed();
-        let by_attempts = self.planned.map(|planned| f64::from(self.made) / f64::from(planned.max(1)));
-        let by_pace = by_attempts.map(|share| passed.mul_f64((1.0 - share).max(0.0) / share.max(1e-3)));
+        let by_runs = self.planned.map(|planned| f64::from(self.made) / f64::from(planned.max(1)));
+        let by_pace = by_runs.map(|share| passed.mul_f64((1.0 - share).max(0.0) / share.max(1e-3)));
         let max_time = self.stopping.max_time;
         let by_budget =
             max_time.map(|max_time| self.elapsed().as_secs_f64() / max_time.as_secs_f64().max(1e-9));
         let of_budget = max_time.map(|max_time| max_time.saturating_sub(self.elapsed()));
-        let share = by_attempts.into_iter().chain(by_budget).fold(0.0, f64::max);
+        let share = by_runs.into_iter().chain(by_budget).fold(0.0, f64::max);
         (share.min(1.0), by_pace.into_iter().chain(of_budget).min())
     }
 }
 
-/// The rounds that have timed attempts.
-pub fn timed_rounds(attempts: &[Attempt]) -> BTreeSet<u32> {
-    attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed).map(|attempt| attempt.round).collect()
+/// The rounds that have timed runs.
+pub fn timed_rounds(runs: &[GroupRun]) -> BTreeSet<u32> {
+    runs.iter().filter(|run| run.purpose == Purpose::Timed).map(|run| run.round).collect()
 }
 
 impl ScalingRecorder<'_> {
@@ -106,7 +106,8 @@ impl ScalingRecorder<'_> {
         {
             let metadata = self.archive.metadata();
             let runs = self.archive.load()?.group_runs;
-            let summary = |scaling| load_report::summary(metadata.seed, scaling, &metadata.names(), &runs);
+            let summary =
+                |scaling| load_report::scaling::summary(metadata.seed, scaling, &metadata.names(), &runs);
             widest = metadata.scaling.as_ref().and_then(|scaling| summary(scaling).half_width());
             self.unreached = Some(match widest {
                 Some(widest) => {
@@ -135,7 +136,7 @@ impl ScalingRecorder<'_> {
     }
 }
 
-impl RoundObserver<Attempt> for ScalingRecorder<'_> {
+impl RoundObserver<GroupRun> for ScalingRecorder<'_> {
     type Error = ArchiveError;
 
     fn interrupted(&self) -> &AtomicU8 {
@@ -149,10 +150,10 @@ impl RoundObserver<Attempt> for ScalingRecorder<'_> {
     fn run_ended(
         &mut self,
         place: RunPlace,
-        result: &Attempt,
+        result: &GroupRun,
         _files: Option<&RunFiles>,
     ) -> Result<(), ArchiveError> {
-        let mut run = Attempt { round: place.round, position: place.position, ..result.clone() };
+        let mut run = GroupRun { round: place.round, position: place.position, ..result.clone() };
         if place.kind == RoundKind::Warmup && run.is_sound() {
             run.purpose = Purpose::Warmup;
         }
@@ -176,7 +177,7 @@ impl RoundObserver<Attempt> for ScalingRecorder<'_> {
     }
 
     fn round_ended(&mut self, number: u32, kind: RoundKind, noise: Noise) -> Result<Next, ArchiveError> {
-        self.archive.end_round(&Round { number, kind, cpu: None, noise })?;
+        self.archive.end_round(&Round { number, kind, cpu: None, noise, layout: None })?;
         let is_enough = kind == RoundKind::Timed && self.has_enough()?;
         Ok(if is_enough { Next::Stop } else { Next::Round })
     }

@@ -1,8 +1,8 @@
 //! Readings for the bounds of the tree's peak (`memory::bounds`): the control group's account and file mappings.
 
 use super::SamplerThread;
+use crate::proc::clock::{now, thread_cpu};
 use crate::sampler::overhead_budget::OverheadBudget;
-use crate::sampler::{now, used};
 
 const LISTING_COST: f64 = 20e3;
 
@@ -15,9 +15,9 @@ impl SamplerThread {
         if now() < budget.ready(group.cost()) {
             return;
         }
-        let began = used();
+        let began = thread_cpu();
         let found = group.read();
-        let took = used() - began;
+        let took = thread_cpu() - began;
         budget.spend_besides(took);
         group.took(took);
         self.seen.series.spent_ns += took;
@@ -39,9 +39,9 @@ impl SamplerThread {
             if at_ns < budget.ready(LISTING_COST) || !watched.is_to_be_listed(at_ns) {
                 continue;
             }
-            let began = used();
+            let began = thread_cpu();
             let listed = watched.list(texts, at_ns);
-            let took = used() - began;
+            let took = thread_cpu() - began;
             budget.spend_besides(took);
             self.seen.series.spent_ns += took;
             if listed.is_ok() {

@@ -3,9 +3,10 @@
 use widthwise_experiment::memory::{Process, StatmSample};
 
 use super::{least_change, SamplerThread};
+use crate::proc::clock::now;
+use crate::proc::descendants;
+use crate::proc::process::ProcessHandle;
 use crate::sampler::downsample::{downsampled, push_statm_sample, MOST_STATM_SAMPLES};
-use crate::sampler::now;
-use crate::sampler::tree::{self, ProcessHandle};
 
 /// The series leaves out processes beyond this number.
 const MOST_PROCESSES: usize = 4096;
@@ -14,8 +15,8 @@ impl SamplerThread {
     /// Finds the processes of the tree.
     pub(super) fn find_tree(&mut self) {
         let tasks = &mut self.seen.tasks;
-        let found = tree::descendants_and(self.watch.launcher, |task| {
-            tasks.insert(task);
+        let found = descendants::descendants_and(self.watch.launcher, |task, process| {
+            tasks.insert(task, process);
         });
         let at = now();
         for (&pid, &parent) in &found {
@@ -23,7 +24,7 @@ impl SamplerThread {
                 continue;
             }
             // The launcher's child has the launcher's memory until it executes the program.
-            let program = tree::program(pid);
+            let program = descendants::program(pid);
             if program.is_none() || program == self.launcher_file {
                 continue;
             }

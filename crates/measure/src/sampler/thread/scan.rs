@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use widthwise_experiment::memory::{Amounts, Reading, Totals};
 
 use super::{is_gone, least_change, SamplerThread};
+use crate::proc::clock::thread_cpu;
 use crate::sampler::overhead_budget::OverheadBudget;
-use crate::sampler::used;
 
 const COST_OF_BYTE: f64 = 0.0025;
 
@@ -26,11 +26,11 @@ impl SamplerThread {
 
     /// Scans the memory of the only process; returns how long that took.
     pub(super) fn pagemap_scan(&mut self, at_ns: u64) -> u64 {
-        let began = used();
+        let began = thread_cpu();
         let Some(only) = self.tree.values_mut().next() else { return 0 };
         let Some(texts) = self.texts.first_mut() else { return 0 };
         let found = only.scan(texts, &mut self.pagemap);
-        let took = used() - began;
+        let took = thread_cpu() - began;
         let stretches = match found {
             Ok(Some(stretches)) => stretches,
             // Too fragmented to be worth it, or a kernel before 6.7.

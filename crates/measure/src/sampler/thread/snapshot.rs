@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use widthwise_experiment::memory::{Amounts, Class, Reading, Totals};
 
 use super::{is_gone, SamplerThread};
+use crate::proc::clock::thread_cpu;
+use crate::proc::descendants;
+use crate::proc::process::{LastReading, Texts};
+use crate::proc::smaps;
 use crate::sampler::overhead_budget::OverheadBudget;
-use crate::sampler::tree::{self, LastReading, Once, Texts};
-use crate::sampler::{smaps, used};
+use crate::sampler::shared_once::SharedOnce;
 
 /// And of each resident byte (40 MB took 1.1 ms when none of it was in the reader's caches).
 const COST_OF_BYTE: f64 = 0.025;
@@ -37,7 +40,7 @@ impl SamplerThread {
     /// Takes an smaps snapshot of all processes, one after the other; returns how long reading took. The
     /// evaluation afterwards does not disturb the program.
     pub(super) fn take_snapshot(&mut self, at_ns: u64) -> u64 {
-        let began = used();
+        let began = thread_cpu();
         let mut read = Vec::new();
         let mut gone = Vec::new();
         self.texts.resize_with(self.texts.len().max(self.tree.len()), Texts::default);
@@ -48,7 +51,7 @@ impl SamplerThread {
                 Err(error) => self.seen.refused = Some((pid, error.to_string())),
             }
         }
-        let took = used() - began;
+        let took = thread_cpu() - began;
         let mut portraits: Vec<(u32, usize, LastReading)> = Vec::new();
         for (texts, pid) in read {
             let Some(watched) = self.tree.get_mut(&pid) else { continue };
@@ -77,7 +80,7 @@ impl SamplerThread {
     /// The tree's figures: the sum of its processes'.
     fn sum(&mut self, at_ns: u64, portraits: &[(u32, usize, LastReading)]) -> Reading {
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
-        let mut once = Once::default();
+        let mut once = SharedOnce::default();
         let mut tree = Totals::default();
         for (pid, _, portrait) in portraits {
             let mut around = portrait.around.clone();
@@ -124,7 +127,7 @@ fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, LastReading)>) {
         let borrowed = kept.iter().any(|(other, _, theirs)| {
             theirs.mappings.len() == portrait.mappings.len()
                 && theirs.totals.amounts == portrait.totals.amounts
-                && tree::share_memory(*other, pid)
+                && descendants::share_memory(*other, pid)
         });
         if !borrowed {
             kept.push((pid, index, portrait));

@@ -4,7 +4,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
   const drawing = figure.querySelector("svg.boxes");
   if (!drawing) continue;
   const find = (selector) => figure.querySelector(selector);
-  const [search, whole, found, told] = ["input", "button.whole", "output", ".told"].map(find);
+  const [search, whole, found, details] = ["input", "button.whole", "output", ".details"].map(find);
   const boxes = [...drawing.children].filter((element) => element.getAttribute("role") === "treeitem").map((element) => ({
     element,
     left: parseFloat(element.getAttribute("x")),
@@ -56,7 +56,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     const [name, ...rest] = box.title.split("\n");
     const strong = document.createElement("strong");
     strong.textContent = name;
-    told.replaceChildren(strong, " " + rest.join(" · "));
+    details.replaceChildren(strong, " " + rest.join(" · "));
   };
 
   let current = boxes[0];
@@ -67,7 +67,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     current.element.setAttribute("tabindex", "0");
     current.element.focus();
   };
-  const beside = (box, step) => {
+  const sibling = (box, step) => {
     const row = rows[box.row].filter((other) => other.element.style.display !== "none");
     return row[row.indexOf(box) + step];
   };
@@ -106,8 +106,8 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     const keys = {
       ArrowDown: () => go(current.children[0]),
       ArrowUp: () => go(current.parent),
-      ArrowLeft: () => go(beside(current, -1)),
-      ArrowRight: () => go(beside(current, 1)),
+      ArrowLeft: () => go(sibling(current, -1)),
+      ArrowRight: () => go(sibling(current, 1)),
       Home: () => go(boxes[0]),
       Enter: () => show(current),
       " ": () => show(current),
@@ -128,6 +128,6 @@ for (const figure of document.querySelectorAll("figure.flame")) {
   whole.addEventListener("click", () => show(boxes[0]));
 
   find(".tools").hidden = false;
-  told.hidden = false;
+  details.hidden = false;
   tell(boxes[0]);
 }

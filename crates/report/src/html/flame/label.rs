@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn names_are_shortened_to_their_essential_part() {
-        for (function, said) in [
+        for (function, output) in [
             ("main", "main"),
             ("fill(unsigned long)", "fill"),
             ("operator new[](unsigned long)", "operator new[]"),
@@ -160,7 +160,7 @@ mod tests {
             ("cooperator<int>", "cooperator<…>"),
             ("", ""),
         ] {
-            assert_eq!(short(function), said, "{function}");
+            assert_eq!(short(function), output, "{function}");
         }
     }
 

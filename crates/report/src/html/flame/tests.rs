@@ -123,17 +123,17 @@ fn the_table_names_the_programs_line_and_the_type_made_there() {
             figure.split("<tbody>").nth(1).expect("a table").split("</tbody>").next().unwrap_or_default();
         table.split("<tr>").skip(1).map(str::to_owned).collect::<Vec<String>>()
     };
-    let told = rows(&flame(&all, None));
-    assert_eq!(told.len(), 2, "{told:?}");
+    let shown = rows(&flame(&all, None));
+    assert_eq!(shown.len(), 2, "{shown:?}");
     assert!(
-        told[0].contains(">fill<") && told[0].contains("t.cpp:8") && told[0].contains(">Node<"),
+        shown[0].contains(">fill<") && shown[0].contains("t.cpp:8") && shown[0].contains(">Node<"),
         "{}",
-        told[0]
+        shown[0]
     );
-    assert!(!told[0].contains("t.cpp:137"), "{}", told[0]);
+    assert!(!shown[0].contains("t.cpp:137"), "{}", shown[0]);
     let through = ["fill".to_owned()];
-    let told = rows(&Flame { through: &through, ..flame(&all, None) });
-    assert!(told[0].contains(">main<") && told[0].contains("t.cpp:3"), "{}", told[0]);
+    let shown = rows(&Flame { through: &through, ..flame(&all, None) });
+    assert!(shown[0].contains(">main<") && shown[0].contains("t.cpp:3"), "{}", shown[0]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use widthwise_anatomy::heap::naming;
 use widthwise_anatomy::heap::{Column, Frame, Profile, Values};
+use widthwise_anatomy::names;
 
 /// Deeper calls are counted at this depth: no screen shows more, and a recursion can have a million.
 const DEEPEST: usize = 160;
@@ -110,7 +110,7 @@ impl Identities {
             // Addresses say nothing about another build.
             (true, "") => (Kind::Unnamed, "?".to_owned(), "?".to_owned()),
             (true, module) => (Kind::Unnamed, format!("? in {module}"), format!("? in {module}")),
-            (false, _) => (Kind::Function, frame.function.clone(), naming::key(&frame.function)),
+            (false, _) => (Kind::Function, frame.function.clone(), names::key(&frame.function)),
         };
         Step { identity: self.of(identity), kind, name, module: frame.module.clone() }
     }
@@ -129,7 +129,7 @@ impl Tree {
     /// The tree of a profile's column, or of two profiles'.
     ///
     /// Calls outside `main` are the C library's start-up code, which differs between ABIs: stacks begin with
-    /// `main` where they have one. Functions are equal if [`naming::key`] is.
+    /// `main` where they have one. Functions are equal if [`names::key`] is.
     pub fn of(first: &Profile, second: Option<&Profile>, column: Column) -> Tree {
         let root = Node {
             kind: Kind::Root,

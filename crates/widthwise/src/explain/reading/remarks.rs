@@ -1,10 +1,10 @@
-//! What a reader must know of logs: what they lack, and why.
+//! What a reader must know of logs: what is missing, and why.
 
 use widthwise_anatomy::heap::executed::{without_log, Executing};
 use widthwise_anatomy::heap::{Header, Profile};
 use widthwise_report::heap::bytes;
 
-use super::Recorded;
+use super::recorded::Recorded;
 
 /// So many processes have remarks of one kind; the others are counted.
 const MOST_PROCESSES: usize = 10;
@@ -95,7 +95,7 @@ fn executed(processes: &[Recorded]) -> Vec<String> {
     few(lines, MOST_EXECUTED)
 }
 
-/// What sites of the program itself lack: lines, or functions too. Libraries may have both.
+/// What is missing at the program's own sites: lines, or functions too. Libraries may have both.
 pub fn without_names(profile: &Profile, program: &str) -> Option<String> {
     let own = || profile.frames.iter().filter(|frame| frame.module == program);
     if own().next().is_none() || own().any(|frame| frame.line.is_some()) {

@@ -1,0 +1,12 @@
+//! What debug information (DWARF 2 to 5) says of a program's code and data: which compile unit an address is of, and where the
+//! compiler has put copies of functions (inlining). The layout of types is read in [`crate::layout`].
+
+mod contributions;
+mod model;
+mod names;
+mod sections;
+mod units;
+
+pub use model::{Contribution, InlinedRange, Unit, Units};
+pub use sections::Sections;
+pub use units::read;

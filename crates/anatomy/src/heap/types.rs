@@ -1,0 +1,31 @@
+//! The types of heap blocks, and why a type's blocks have other sizes in another ABI.
+//!
+//! [`typed`] gives the blocks of one recording their types; [`pairs`] divides the difference of two recordings into parts that
+//! sum to it. A type has a certainty and a source: the most reliable source decides.
+
+mod agreement;
+mod allocator;
+mod call_sites;
+pub mod callers;
+mod code_state;
+pub mod constructed;
+mod division;
+mod entries;
+mod found;
+mod library;
+pub mod model;
+mod origin;
+mod pairs;
+pub mod program_types;
+mod side;
+mod source_line;
+mod summary;
+
+pub use model::{
+    AllocatorPart, AllocatorRule, Amount, Cause, Explained, HeapType, Part, Source, TypeRow, TypedHeap,
+    TypedPair,
+};
+pub use pairs::{alone, pairs};
+pub use program_types::Programs;
+pub use side::{typed, Recording, TypedSide};
+pub use summary::Side;

@@ -1,0 +1,171 @@
+//! What the two sides of a comparison say of each other's types: a type has to fit the blocks of both.
+
+use rustc_hash::FxHashMap;
+
+use super::found::Found;
+use super::model::Source;
+use super::side::Blocks;
+use crate::certainty::Certainty;
+use crate::heap::site::SiteKey;
+use crate::names;
+
+/// Decides types of sites where one side or both leave several possible, and raises the certainty of those that agree.
+pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {
+    let mut sites: FxHashMap<SiteKey, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+    for (index, block) in a.iter().enumerate().filter(|(_, block)| is_open(block)) {
+        sites.entry(block.site.key()).or_default().0.push(index);
+    }
+    for (index, block) in b.iter().enumerate().filter(|(_, block)| is_open(block)) {
+        sites.entry(block.site.key()).or_default().1.push(index);
+    }
+    for (mut of_a, mut of_b) in sites.into_values() {
+        // Blocks of several calls in one line: the larger ones of one side are the larger ones of the other.
+        let order = |blocks: &[Blocks], index: &usize| {
+            let values = blocks[*index].values;
+            (values.peak_count, values.peak_bytes)
+        };
+        of_a.sort_by_key(|index| order(a, index));
+        of_b.sort_by_key(|index| order(b, index));
+        if of_a.len() != of_b.len() {
+            continue;
+        }
+        for (one, other) in of_a.into_iter().zip(of_b) {
+            decide(&mut a[one], &mut b[other]);
+        }
+    }
+}
+
+/// Whether the other side can say something of a block's type: one that the stack names is sure.
+fn is_open(block: &Blocks) -> bool {
+    let is_of_code = |found: &Found| {
+        use Source::{Call, Constructor, SourceLine, Variables, VirtualTable};
+        matches!(found.source, Constructor | Call | SourceLine | VirtualTable | Variables)
+    };
+    block.found.as_ref().is_none_or(is_of_code)
+}
+
+/// A type that fits both sides.
+struct Common {
+    a: Found,
+    b: Found,
+    /// Both sides' certainty and whether each block is one object: the larger the likelier.
+    rank: (Certainty, Certainty, bool),
+}
+
+fn decide(a: &mut Blocks, b: &mut Blocks) {
+    let mut common: Vec<Common> = Vec::new();
+    for one in &a.candidates {
+        let same =
+            b.candidates.iter().find(|other| names::type_key(&other.name) == names::type_key(&one.name));
+        let Some(other) = same else { continue };
+        let (Some(n_a), Some(n_b)) = (one.objects(&a.values), other.objects(&b.values)) else { continue };
+        // The same program makes as many objects in each block.
+        if n_a.checked_mul(b.values.peak_count) != n_b.checked_mul(a.values.peak_count) {
+            continue;
+        }
+        let (low, high) = (one.certainty.min(other.certainty), one.certainty.max(other.certainty));
+        let rank = (low, high, one.is_object(&a.values));
+        common.push(Common { a: one.clone(), b: other.clone(), rank });
+    }
+    if let (Some(of_a), Some(of_b)) = (&mut a.found, &mut b.found) {
+        if names::type_key(&of_a.name) == names::type_key(&of_b.name) {
+            // Both found it without the other, and a wrong type would not fit two layouts.
+            if of_a.size != of_b.size
+                && of_a.certainty == Certainty::Medium
+                && of_b.certainty == Certainty::Medium
+            {
+                (of_a.certainty, of_b.certainty) = (Certainty::High, Certainty::High);
+            }
+            return;
+        }
+    }
+    let Some(best) = common.iter().map(|found| found.rank).max() else {
+        match (&a.found, &b.found) {
+            (Some(found), None) => b.found = adopted(found, a, b),
+            (None, Some(found)) => a.found = adopted(found, b, a),
+            _ => {}
+        }
+        return;
+    };
+    let mut best = common.into_iter().filter(|found| found.rank == best);
+    let (Some(found), None) = (best.next(), best.next()) else { return };
+    let is_other = |known: &Option<Found>, own: &Found| {
+        known.as_ref().is_some_and(|known| names::type_key(&known.name) != names::type_key(&own.name))
+    };
+    // Each side is sure of another type.
+    if is_other(&a.found, &found.a) && is_other(&b.found, &found.b) {
+        return;
+    }
+    a.found = Some(Found { certainty: Certainty::Medium, ..found.a });
+    b.found = Some(Found { certainty: Certainty::Medium, ..found.b });
+}
+
+/// The type that only the other side's code names, if it fits the blocks here. Without debug information nothing says that it does: as
+/// many blocks of one size are taken for as many objects, with a low certainty.
+fn adopted(found: &Found, from: &Blocks, to: &Blocks) -> Option<Found> {
+    let known = to.files.iter().find_map(|file| Some((file, file.find(&found.name)?)));
+    let Some((file, known)) = known else {
+        let is_one_each = found.is_object(&from.values) && from.values.peak_count == to.values.peak_count;
+        let (bytes, count) = (to.values.peak_bytes, to.values.peak_count);
+        let is_of_one_size = found.source == Source::VirtualTable && count > 0 && bytes.is_multiple_of(count);
+        return (is_one_each && is_of_one_size).then(|| Found {
+            size: Some(bytes / count),
+            id: None,
+            certainty: Certainty::Low,
+            ..found.clone()
+        });
+    };
+    let own = Found {
+        size: Some(known.size),
+        id: known.id.map(|id| (file.clone(), id)),
+        certainty: found.certainty.min(Certainty::Medium),
+        ..found.clone()
+    };
+    let (n, m) = (found.objects(&from.values)?, own.objects(&to.values)?);
+    (n.checked_mul(to.values.peak_count) == m.checked_mul(from.values.peak_count)).then_some(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::profile::Values;
+    use crate::heap::site::Site;
+
+    fn blocks(peak_count: u64, peak_bytes: u64) -> Blocks {
+        let values = Values { peak_count, peak_bytes, ..Values::default() };
+        let site = Site {
+            function: "make".to_owned(),
+            file: None,
+            line: None,
+            module: "program".to_owned(),
+            is_program: true,
+            made: None,
+            values,
+        };
+        Blocks { site, values, found: None, candidates: Vec::new(), files: Vec::new() }
+    }
+
+    fn found(source: Source) -> Found {
+        Found {
+            name: "Shape".to_owned(),
+            container: None,
+            size: Some(32),
+            id: None,
+            library: None,
+            certainty: Certainty::High,
+            source,
+            cookie: 0,
+        }
+    }
+
+    #[test]
+    fn without_debug_information_as_many_blocks_of_one_size_have_the_other_sides_class() {
+        let from = blocks(10, 320);
+        let adopted = |source, count, bytes| adopted(&found(source), &from, &blocks(count, bytes));
+        let here = adopted(Source::VirtualTable, 10, 200).expect("a type");
+        assert_eq!((here.size, here.certainty), (Some(20), Certainty::Low));
+        assert!(adopted(Source::VirtualTable, 9, 180).is_none(), "another number of blocks");
+        assert!(adopted(Source::VirtualTable, 10, 201).is_none(), "blocks of several sizes");
+        assert!(adopted(Source::Constructor, 10, 200).is_none(), "a name of debug information alone");
+    }
+}

@@ -1,0 +1,281 @@
+//! What the functions between the allocator and the program's own line say of the allocated type.
+
+use crate::heap::profile::Frame;
+use crate::names::{closing_bracket, split, without_result};
+
+use super::model::Source;
+
+/// Functions that hand a request on unchanged.
+const PASSING: [&str; 9] = [
+    "operator new(",
+    "operator new[](",
+    "malloc",
+    "calloc",
+    "void* std::__1::__libcpp_operator_new<",
+    "std::__1::__libcpp_allocate",
+    "std::__1::__libcpp_operator_new<",
+    "std::__1::__allocate_at_least<",
+    "std::__1::allocator_traits<",
+];
+
+/// Allocators of the standard libraries, whose first template argument is the element's type. Their function is `allocate`.
+const ALLOCATORS: [&str; 6] = [
+    "std::__new_allocator<",
+    "__gnu_cxx::new_allocator<",
+    "__gnu_cxx::malloc_allocator<",
+    "std::allocator<",
+    "std::__1::allocator<",
+    "std::allocator_traits<std::allocator<",
+];
+
+/// Templates whose functions call `new T` themselves, with `T` as the first argument.
+const MAKERS: [&str; 6] = [
+    "std::make_unique<",
+    "std::__detail::_MakeUniq<",
+    "std::__1::make_unique<",
+    "std::_Function_base::_Base_manager<",
+    "std::any::_Manager_external<",
+    "std::make_unique_for_overwrite<",
+];
+
+/// Containers whose elements are arrays: what is behind the name says the element's type again.
+const CONTAINERS: [(&str, &str); 10] = [
+    ("std::vector<", "std::vector"),
+    ("std::_Vector_base<", "std::vector"),
+    ("std::deque<", "std::deque"),
+    ("std::_Deque_base<", "std::deque"),
+    ("std::_Hashtable<", "a hash table"),
+    ("std::__detail::_Hashtable_alloc<", "a hash table"),
+    ("std::__1::vector<", "std::vector"),
+    ("std::__1::deque<", "std::deque"),
+    ("std::__1::__hash_table<", "a hash table"),
+    ("std::valarray<", "std::valarray"),
+];
+
+/// Strings of the standard libraries: their functions are in the library, without debug information.
+const STRINGS: [&str; 5] = [
+    "std::__cxx11::basic_string<",
+    "std::basic_string<",
+    "std::__1::basic_string<",
+    "std::__cxx11::basic_stringbuf<",
+    "std::basic_stringbuf<",
+];
+
+/// Functions of the C library that allocate characters (their manual pages).
+const CHARACTERS: [&str; 12] = [
+    "strdup",
+    "__strdup",
+    "strndup",
+    "__strndup",
+    "getline",
+    "getdelim",
+    "_IO_getline",
+    "_IO_getdelim",
+    "_IO_file_doallocate",
+    "asprintf",
+    "vasprintf",
+    "__vasprintf_internal",
+];
+
+/// A type by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The type of one object or element.
+    pub name: String,
+    /// The container that has it as elements.
+    pub container: Option<String>,
+    /// What names it.
+    pub source: Source,
+}
+
+/// The type that the frames name, the innermost first; the last one is the site's own.
+pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
+    let mut frames = frames.skip_while(|frame| is_passing(&frame.function));
+    let first = frames.next()?;
+    if let Some(name) = element(&first.function) {
+        return Some(Named { name, container: container(frames), source: Source::Allocator });
+    }
+    let function = first.function.as_str();
+    if let Some(name) = made(function).or_else(|| shared(function)) {
+        return Some(Named { name, container: None, source: Source::Allocator });
+    }
+    if let Some(name) = STRINGS.iter().find_map(|string| argument(function, string)) {
+        return Some(Named { name, container: Some("std::string".to_owned()), source: Source::Library });
+    }
+    let is_library = first.module.starts_with("libc.so") && CHARACTERS.contains(&function);
+    is_library.then(|| Named {
+        name: "char".to_owned(),
+        container: Some(function.to_owned()),
+        source: Source::Library,
+    })
+}
+
+/// Whether a function hands a request on unchanged.
+pub fn is_passing(function: &str) -> bool {
+    PASSING
+        .iter()
+        .any(|name| function == *name || name.ends_with(['(', '<', 'e']) && function.starts_with(name))
+}
+
+/// The first template argument of a function whose name begins so. Types of its template arguments, parameters and result
+/// begin so, too, and say nothing of what it allocates.
+fn argument(function: &str, beginning: &str) -> Option<String> {
+    let name = without_result(function);
+    name.strip_prefix(beginning).and_then(|_| first_argument(&name[beginning.len() - 1..]))
+}
+
+/// The first argument of the template arguments that the text begins with.
+fn first_argument(text: &str) -> Option<String> {
+    let close = closing_bracket(text)?;
+    let first = split(&text[1..close]).first()?.to_string();
+    (!first.is_empty()).then_some(first)
+}
+
+/// `T` of an allocator's `allocate`, also of one that the program brings.
+fn element(function: &str) -> Option<String> {
+    for allocator in ALLOCATORS {
+        if !function.starts_with(allocator) {
+            continue;
+        }
+        let open = allocator.len() - 1;
+        let close = open + closing_bracket(&function[open..])?;
+        let behind = function[close + 1..].trim_start_matches([' ', '>']);
+        if behind.starts_with("::allocate(")
+            || behind.starts_with("::allocate_at_least(")
+            || behind == "::allocate"
+        {
+            return first_argument(&function[open..]);
+        }
+    }
+    None
+}
+
+/// `T` of a function that makes one object of a type.
+fn made(function: &str) -> Option<String> {
+    let name = MAKERS.iter().find_map(|maker| argument(function, maker))?;
+    // `make_unique<T[]>` makes elements.
+    Some(name.trim_end_matches("[]").trim_end().to_owned())
+}
+
+/// The control block of a `shared_ptr` that takes over a pointer.
+fn shared(function: &str) -> Option<String> {
+    let rest = function.strip_prefix("std::__shared_count<")?;
+    let close = closing_bracket(&function["std::__shared_count".len()..])? - 1;
+    let policy = &rest[..close];
+    let pointer = rest[close..]
+        .strip_prefix(">::__shared_count<")
+        .and_then(|_| first_argument(&rest[close + ">::__shared_count".len()..]))?;
+    pointer.ends_with('*').then(|| format!("std::_Sp_counted_ptr<{pointer}, {policy}>"))
+}
+
+/// The container whose function called the allocator. Containers further out have that one as an element.
+fn container<'f>(mut frames: impl Iterator<Item = &'f Frame>) -> Option<String> {
+    let is_allocator = |frame: &Frame| ALLOCATORS.iter().any(|name| frame.function.starts_with(name));
+    let function = &frames.find(|frame| !is_allocator(frame))?.function;
+    let found = |(beginning, name): &(&str, &str)| {
+        let element = argument(function, beginning)?;
+        Some(match name.strip_prefix("std::") {
+            Some(_) => format!("{name}<{element}>"),
+            None => (*name).to_owned(),
+        })
+    };
+    CONTAINERS.iter().find_map(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(functions: &[&str]) -> Vec<Frame> {
+        let frame = |function: &&str| Frame {
+            function: (*function).to_owned(),
+            file: None,
+            line: None,
+            module: if function.starts_with("str") { "libc.so.6" } else { "prog" }.to_owned(),
+            inlined: false,
+        };
+        functions.iter().map(frame).collect()
+    }
+
+    fn name(functions: &[&str]) -> Option<(String, Option<String>)> {
+        named(frames(functions).iter()).map(|named| (named.name, named.container))
+    }
+
+    #[test]
+    fn an_allocator_names_the_type_of_its_elements() {
+        let vector = [
+            "std::__new_allocator<int*>::allocate(unsigned long, void const*)",
+            "std::allocator_traits<std::allocator<int*> >::allocate(std::allocator<int*>&, unsigned long)",
+            "std::_Vector_base<int*, std::allocator<int*> >::_M_allocate(unsigned long)",
+            "fill()",
+        ];
+        assert_eq!(name(&vector), Some(("int*".to_owned(), Some("std::vector<int*>".to_owned()))));
+        let inside = [
+            "std::__new_allocator<std::_List_node<int> >::allocate(unsigned long, void const*)",
+            "std::__cxx11::_List_base<int, std::allocator<int> >::_M_get_node()",
+            "std::vector<std::list<int>, std::allocator<std::list<int> > >::vector()",
+        ];
+        assert_eq!(name(&inside), Some(("std::_List_node<int>".to_owned(), None)));
+        let tree = "__gnu_cxx::new_allocator<std::_Rb_tree_node<std::pair<int const, int> > >::allocate(unsigned int, void const*)";
+        assert_eq!(name(&[tree]), Some(("std::_Rb_tree_node<std::pair<int const, int> >".to_owned(), None)));
+        let clang = [
+            "void* std::__1::__libcpp_operator_new<unsigned long>(unsigned long)",
+            "std::__1::__libcpp_allocate(unsigned long, unsigned long)",
+            "std::__1::allocator<std::__1::__list_node<int, void*> >::allocate(unsigned long)",
+        ];
+        assert_eq!(name(&clang), Some(("std::__1::__list_node<int, void*>".to_owned(), None)));
+    }
+
+    #[test]
+    fn a_container_among_the_arguments_of_another_is_not_the_one_that_allocates() {
+        let node = "std::_Rb_tree_node<std::pair<int const, std::vector<Node> > >";
+        let tree = "std::_Rb_tree<int, std::pair<int const, std::vector<Node> >, std::less<int> >";
+        let in_map = [
+            format!("std::__new_allocator<{node} >::allocate(unsigned long, void const*)"),
+            format!("{tree}::_M_get_node()"),
+            "fill()".to_owned(),
+        ];
+        assert_eq!(name(&in_map.each_ref().map(String::as_str)), Some((node.to_owned(), None)));
+        let result = [
+            "std::__new_allocator<Node>::allocate(unsigned long, void const*)",
+            "std::vector<int>* copy<Node>(std::vector<Node>, std::vector<int>*)",
+        ];
+        assert_eq!(name(&result), Some(("Node".to_owned(), None)));
+        let strings =
+            "std::_Rb_tree<int, std::basic_string<char>, std::less<int> >::_M_copy(std::basic_string<char>)";
+        assert_eq!(name(&[strings]), None);
+        let behind_result = [
+            "std::__new_allocator<A>::allocate(unsigned long)",
+            "A* std::_Vector_base<A, std::allocator<A> >::f(long)",
+        ];
+        assert_eq!(name(&behind_result), Some(("A".to_owned(), Some("std::vector<A>".to_owned()))));
+    }
+
+    #[test]
+    fn a_function_that_only_has_an_allocator_around_it_names_nothing() {
+        let copied = [
+            "copy(char const*)",
+            "void std::allocator_traits<std::allocator<std::_List_node<Text> > >::construct<Text>(int)",
+        ];
+        assert_eq!(name(&copied), None);
+        assert_eq!(name(&["std::pmr::polymorphic_allocator<int>::allocate(unsigned long)"]), None);
+        assert_eq!(name(&["std::vector<int, std::allocator<int> >::push_back(int&&)"]), None);
+    }
+
+    #[test]
+    fn makers_name_one_object() {
+        let unique = "std::_MakeUniq<Track>::__single_object std::make_unique<Track, int>(int&&)";
+        assert_eq!(name(&[unique]).map(|found| found.0).as_deref(), Some("Track"));
+        let shared = "std::__shared_count<(__gnu_cxx::_Lock_policy)2>::__shared_count<Track*>(Track*)";
+        let block = "std::_Sp_counted_ptr<Track*, (__gnu_cxx::_Lock_policy)2>";
+        assert_eq!(name(&[shared]).map(|found| found.0).as_deref(), Some(block));
+    }
+
+    #[test]
+    fn strings_are_characters() {
+        let string = "std::__cxx11::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >::_M_create(unsigned long&, unsigned long)";
+        assert_eq!(name(&[string]).map(|found| found.0).as_deref(), Some("wchar_t"));
+        assert_eq!(name(&["strdup", "main"]), Some(("char".to_owned(), Some("strdup".to_owned()))));
+        assert_eq!(name(&["strange", "main"]), None);
+    }
+}

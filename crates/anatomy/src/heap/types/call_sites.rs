@@ -1,0 +1,325 @@
+//! The types that the code around an allocation names: in debug information and in the line of source.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::allocator::is_passing;
+use super::callers::{self, Evidence, Target, Wanted};
+use super::constructed;
+use super::found::Found;
+use super::model::Source;
+use super::origin::{Call, Origin};
+use super::program_types::{plain, ProgramTypes};
+use super::source_line::{mentions, Mention};
+use crate::certainty::Certainty;
+use crate::heap::profile::{Frame, Values};
+use crate::heap::site::Program;
+use crate::layout::TypeId;
+use crate::names;
+
+/// No line of source is longer.
+const LONGEST_LINE: usize = 4096;
+/// No source is larger.
+const LARGEST_SOURCE: u64 = 64 << 20;
+/// More types that are possible are not listed.
+const MOST_CANDIDATES: usize = 16;
+
+/// The code around the allocations of a recording.
+pub(super) struct CallSites {
+    targets: FxHashMap<Rc<str>, FxHashMap<Wanted, Vec<Target>>>,
+    /// The classes of objects that are constructed in the blocks, by the address that the allocating call returns to.
+    constructed: FxHashMap<Rc<str>, FxHashMap<u64, String>>,
+    sources: FxHashMap<String, Option<Vec<String>>>,
+    wrappers: FxHashSet<String>,
+}
+
+impl CallSites {
+    /// Reads the functions that call the allocator themselves.
+    pub fn read(origins: &[Origin], program: &Program) -> CallSites {
+        let mut wrappers = FxHashSet::default();
+        let functions = origins.iter().flat_map(|origin| origin.frames()).map(|frame| &frame.function);
+        for function in functions.filter(|function| program.is_wrapper(function)) {
+            wrappers.insert(function.clone());
+        }
+        let mut sites = CallSites {
+            targets: FxHashMap::default(),
+            constructed: FxHashMap::default(),
+            sources: FxHashMap::default(),
+            wrappers,
+        };
+        let mut wanted: FxHashMap<Rc<str>, FxHashSet<Wanted>> = FxHashMap::default();
+        for origin in origins {
+            for number in 0..origin.callers.len() {
+                if let Some((module, call)) = sites.wanted(origin, number) {
+                    wanted.entry(module).or_default().insert(call);
+                }
+            }
+        }
+        for (module, wanted) in wanted {
+            let path = Path::new(&*module);
+            let returns = wanted.iter().map(|wanted| wanted.address).collect();
+            sites.constructed.insert(module.clone(), constructed::read(path, &returns));
+            sites.targets.insert(module.clone(), callers::read(path, &wanted));
+        }
+        sites
+    }
+
+    /// The call in which the program's own code calls the allocator, or one of its wrappers.
+    fn wanted(&self, origin: &Origin, number: usize) -> Option<(Rc<str>, Wanted)> {
+        let (call, frame) = self.caller(origin, number)?;
+        Some((call.module.clone()?, Wanted { address: call.code.address, line: frame.line }))
+    }
+
+    /// The call and the frame of a caller. None if functions inside of it do more than to hand the request on.
+    fn caller<'o>(&self, origin: &'o Origin, number: usize) -> Option<(&'o Call, &'o Frame)> {
+        let (at, frame) = *origin.callers.get(number)?;
+        let call = origin.calls.get(at)?;
+        let own = call.frames.get(frame)?;
+        let is_caller = |place: (usize, usize)| origin.callers[..number].contains(&place);
+        let hands_on = |place: (usize, usize), frame: &Frame| {
+            is_caller(place) || is_passing(&frame.function) || self.wrappers.contains(&frame.function)
+        };
+        let inner = origin.calls[..=at].iter().enumerate().flat_map(|(number, call)| {
+            call.frames.iter().enumerate().map(move |(index, frame)| ((number, index), frame))
+        });
+        let mut inner = inner.take_while(|(place, _)| *place != (at, frame));
+        inner.all(|(place, frame)| hands_on(place, frame)).then_some((call, own))
+    }
+
+    /// The types that an origin's blocks may have, the likeliest first.
+    pub fn candidates(&mut self, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+        let of_caller = |number| self.candidates_of(number, origin, files);
+        (0..origin.callers.len()).map(of_caller).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    fn candidates_of(&mut self, number: usize, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+        let Some((call, frame)) = self.caller(origin, number) else { return Vec::new() };
+        let (module, frame) = (call.module.clone(), frame.clone());
+        let targets: Vec<Target> = self
+            .wanted(origin, number)
+            .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
+            .unwrap_or_default();
+        let mut found: Vec<Found> = Vec::new();
+        for mention in self.mentions(&frame, module.as_deref()) {
+            match mention {
+                Mention::Object(name) => found.extend(named_in_source(&name, Shape::Object, origin, files)),
+                Mention::Elements(name) => {
+                    found.extend(named_in_source(&name, Shape::Elements, origin, files));
+                }
+                Mention::Size(name) => found.extend(named_in_source(&name, Shape::Any, origin, files)),
+                Mention::Pointee(variable) => {
+                    let of_variable = targets.iter().filter(|target| target.variable == variable);
+                    let fits = |target: &Target| fitting(target, origin, files, Source::SourceLine);
+                    found.extend(of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)));
+                }
+            }
+        }
+        found.extend(targets.iter().filter_map(|target| by_evidence(target, origin, files)));
+        if found.iter().all(|found| found.certainty < Certainty::High) {
+            let class = self
+                .wanted(origin, number)
+                .and_then(|(module, call)| self.constructed.get(&module)?.get(&call.address).cloned());
+            found.extend(class.and_then(|class| by_virtual_table(&class, origin, files)));
+        }
+        best(found, &origin.values)
+    }
+
+    /// What the line of source allocates, where the source is as old as the program.
+    fn mentions(&mut self, frame: &Frame, module: Option<&str>) -> Vec<Mention> {
+        let (Some(file), Some(line)) = (&frame.file, frame.line) else { return Vec::new() };
+        let lines = self.sources.entry(file.clone()).or_insert_with(|| source(file, module?));
+        let text = lines.as_ref().and_then(|lines| lines.get((line as usize).checked_sub(1)?));
+        text.map_or(Vec::new(), |text| mentions(text))
+    }
+}
+
+/// The lines of a source file that has not changed since the program was built.
+fn source(file: &str, module: &str) -> Option<Vec<String>> {
+    let metadata = std::fs::metadata(file).ok().filter(|metadata| metadata.is_file())?;
+    let built = std::fs::metadata(module).ok()?.modified().ok()?;
+    if metadata.len() > LARGEST_SOURCE || metadata.modified().ok()? > built {
+        return None;
+    }
+    let text = std::fs::read(file).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let cut = |line: &str| line.chars().take(LONGEST_LINE).collect::<String>();
+    Some(text.lines().map(cut).collect())
+}
+
+/// A type whose size fits the blocks.
+struct Fit {
+    found: Found,
+    is_exact: bool,
+}
+
+impl Fit {
+    fn of(self, certainty: Certainty) -> Found {
+        Found { certainty, ..self.found }
+    }
+}
+
+/// A type, before it is compared with blocks.
+fn of_type(name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, source: Source) -> Found {
+    Found {
+        name: name.to_owned(),
+        container: None,
+        size: Some(size),
+        id,
+        library: None,
+        certainty: Certainty::Low,
+        source,
+        cookie: 0,
+    }
+}
+
+/// The type, if the blocks are objects or arrays of it.
+fn fit(
+    name: &str,
+    size: u64,
+    id: Option<(Rc<ProgramTypes>, TypeId)>,
+    origin: &Origin,
+    source: Source,
+) -> Option<Fit> {
+    let found = of_type(name, size, id, source);
+    let is_exact = origin.each() == Some(size);
+    (size > 0 && found.objects(&origin.values).is_some()).then_some(Fit { found, is_exact })
+}
+
+fn fitting(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>], source: Source) -> Option<Fit> {
+    let known = files.iter().find_map(|file| Some((file, file.find(&target.name)?)));
+    let is_same = |size: u64| target.size.is_none_or(|own| own == size);
+    match known.filter(|(_, known)| is_same(known.size)) {
+        Some((file, known)) => {
+            let id = known.id.map(|id| (file.clone(), id));
+            fit(&target.name, known.size, id, origin, source)
+        }
+        None => {
+            // Several types of that name: the one with the size that the unit says.
+            let size = target.size?;
+            let of_size = files.iter().find_map(|file| {
+                let ids = file.with_plain_name(plain(&target.name));
+                let mut ids = ids.into_iter().filter(|id| {
+                    file.layouts.size(*id) == size
+                        && names::type_name_key(&file.layouts.name(*id)) == names::type_name_key(&target.name)
+                });
+                Some((file.clone(), ids.next()?))
+            });
+            fit(&target.name, size, of_size, origin, source)
+        }
+    }
+}
+
+/// How sure a type is that debug information names.
+fn by_evidence(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Option<Found> {
+    let source = match target.evidence {
+        Evidence::Constructor => Source::Constructor,
+        Evidence::Call => Source::Call,
+        _ => Source::Variables,
+    };
+    let fit = fitting(target, origin, files, source)?;
+    let certainty = match (target.evidence, fit.is_exact) {
+        (Evidence::Constructor | Evidence::Call, _) | (Evidence::DeclaredHere, true) => Certainty::High,
+        (Evidence::DeclaredHere, false) => Certainty::Medium,
+        (Evidence::Variable | Evidence::Result | Evidence::Member, true) => Certainty::Medium,
+        (Evidence::Variable | Evidence::Result | Evidence::Member, false) => Certainty::Low,
+        (Evidence::Global, true) => Certainty::Low,
+        (Evidence::Global, false) => return None,
+    };
+    Some(fit.of(certainty))
+}
+
+/// The class whose virtual table the block gets. Without debug information its size is that of the blocks, where all have one.
+fn by_virtual_table(class: &str, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Option<Found> {
+    let target =
+        Target { name: class.to_owned(), size: None, variable: String::new(), evidence: Evidence::Call };
+    if let Some(fit) = fitting(&target, origin, files, Source::VirtualTable) {
+        let certainty = if fit.is_exact { Certainty::High } else { Certainty::Medium };
+        return Some(fit.of(certainty));
+    }
+    // The object is the beginning of something larger.
+    if files.iter().any(|file| file.find(class).is_some()) {
+        return None;
+    }
+    let found = of_type(class, origin.each()?, None, Source::VirtualTable);
+    Some(Found { certainty: Certainty::Medium, ..found })
+}
+
+/// What a line makes of a type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Object,
+    /// `new T[n]`, which may store `n` first.
+    Elements,
+    Any,
+}
+
+/// The types of that name, with or without a scope, whose size fits.
+fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+    let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, alignment: u64| {
+        let fit = fit(name, size, id.clone(), origin, Source::SourceLine);
+        match (fit, shape) {
+            (Some(fit), Shape::Object) => fit.is_exact.then(|| fit.of(Certainty::High)),
+            (Some(fit), _) => Some(fit.of(Certainty::High)),
+            // Itanium C++ ABI, 2.7: the length stands before the first element, aligned as it; only if the type has a destructor.
+            (None, Shape::Elements) => {
+                let found = Found { cookie: alignment, ..of_type(name, size, id, Source::SourceLine) };
+                found
+                    .objects(&origin.values)
+                    .is_some()
+                    .then_some(Found { certainty: Certainty::Medium, ..found })
+            }
+            (None, _) => None,
+        }
+    };
+    let whole = files.iter().find_map(|file| {
+        let known = file.find(name)?;
+        let id = known.id.map(|id| (file.clone(), id));
+        let alignment = known.id.map_or(0, |id| file.layouts.alignment(id));
+        of_size(name, known.size, id, alignment.max(u64::from(file.layouts.address_size)))
+    });
+    if let Some(found) = whole {
+        return vec![found];
+    }
+    let mut found: Vec<Found> = Vec::new();
+    for file in files {
+        for id in file.with_plain_name(plain(name)) {
+            let (full, size) = (file.layouts.name(id), file.layouts.size(id));
+            // `Node<int>` of the line is `Node<int>` of the program; `Node` may be any.
+            if name.contains('<') && !names::type_name_key(&full).ends_with(&names::type_name_key(name)) {
+                continue;
+            }
+            let alignment = file.layouts.alignment(id).max(u64::from(file.layouts.address_size));
+            found.extend(of_size(&full, size, Some((file.clone(), id)), alignment));
+        }
+    }
+    found
+}
+
+/// Each type once, as the surest evidence has it; the likeliest first. Of types that the line's name leaves open, one is the
+/// likeliest if the function's variables name it, too.
+fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
+    let rank = |found: &Found| (found.certainty, found.is_object(values), found.source != Source::Variables);
+    found.sort_by_key(|one| std::cmp::Reverse(rank(one)));
+    let mut best: Vec<(Found, usize)> = Vec::new();
+    for one in found {
+        let key = names::type_name_key(&one.name);
+        match best.iter_mut().find(|(known, _)| names::type_name_key(&known.name) == key) {
+            Some((_, times)) => *times += 1,
+            None => best.push((one, 1)),
+        }
+    }
+    let highest = best.first().map(|(found, _)| rank(found));
+    let tied = best.iter().filter(|(found, _)| Some(rank(found)) == highest);
+    let most = tied.map(|(_, times)| *times).max().unwrap_or(0);
+    for (found, times) in &mut best {
+        if Some(rank(found)) == highest && *times < most && found.certainty == Certainty::High {
+            found.certainty = Certainty::Medium;
+        }
+    }
+    let mut best: Vec<Found> = best.into_iter().map(|(found, _)| found).collect();
+    best.sort_by_key(|one| std::cmp::Reverse(rank(one)));
+    best.truncate(MOST_CANDIDATES);
+    best
+}

@@ -1,0 +1,278 @@
+//! The functions around allocations, from debug information: the types that their variables point to, and the constructors that
+//! they call.
+
+use std::path::Path;
+
+use gimli::{constants as dw, Dwarf, EndianSlice, SectionId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::entries::{text, Entries, Slice};
+use crate::layout::object_file::{ObjectFile, Purpose, SectionName};
+use crate::names;
+
+/// How a function names a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Evidence {
+    /// A pointer variable of the unit, outside of functions.
+    Global,
+    /// A pointer member of a structure that a variable points to.
+    Member,
+    /// The function's result.
+    Result,
+    /// A variable or parameter of the function.
+    Variable,
+    /// A variable that is declared in the allocation's line.
+    DeclaredHere,
+    /// The constructor that follows in the allocation's line.
+    Constructor,
+    /// The call itself, where the compiler notes what it allocates.
+    Call,
+}
+
+/// A type that a function names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Its qualified name.
+    pub name: String,
+    /// Bytes, where the unit defines it.
+    pub size: Option<u64>,
+    /// The variable or member that points to it.
+    pub variable: String,
+    /// How.
+    pub evidence: Evidence,
+}
+
+/// A call whose function is wanted: the address that it returns to, and the line of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// In the object file.
+    pub address: u64,
+    /// In the source.
+    pub line: Option<u32>,
+}
+
+/// What the functions around the wanted calls name; nothing for calls without debug information.
+pub fn read(path: &Path, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+    let Ok(mut file) = ObjectFile::open(path, Purpose::Program) else { return FxHashMap::default() };
+    if !file.has_types() {
+        match file.separate() {
+            Some(separate) => file = separate,
+            None => return FxHashMap::default(),
+        }
+    }
+    let supplementary = file.supplementary.as_ref();
+    let supplementary = supplementary.and_then(|path| ObjectFile::open(path, Purpose::Supplementary).ok());
+    read_files(&file, supplementary.as_ref(), wanted)
+}
+
+/// The same of a program in memory, without other files.
+pub fn read_bytes(bytes: &[u8], wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+    match ObjectFile::from_bytes(bytes) {
+        Ok(file) => read_files(&file, None, wanted),
+        Err(_) => FxHashMap::default(),
+    }
+}
+
+fn read_files(
+    file: &ObjectFile,
+    supplementary: Option<&ObjectFile>,
+    wanted: &FxHashSet<Wanted>,
+) -> FxHashMap<Wanted, Vec<Target>> {
+    let mut found = FxHashMap::default();
+    let mut dwarf = dwarf(file);
+    if let Some(file) = supplementary {
+        dwarf.set_sup(self::dwarf(file));
+    }
+    let mut order: Vec<Wanted> = wanted.iter().copied().collect();
+    order.sort_by_key(|wanted| (wanted.address, wanted.line));
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok(mut ranges) = dwarf.unit_ranges(&unit) else { continue };
+        let mut inside: Vec<Wanted> = Vec::new();
+        while let Ok(Some(range)) = ranges.next() {
+            let from = order.partition_point(|wanted| wanted.address <= range.begin);
+            let to = order.partition_point(|wanted| wanted.address <= range.end);
+            inside.extend_from_slice(order.get(from..to).unwrap_or_default());
+        }
+        if inside.is_empty() {
+            continue;
+        }
+        let Ok(entries) = Entries::read(&dwarf, &unit) else { continue };
+        let address_size = u64::from(file.address_size);
+        for wanted in inside {
+            let caller = Caller { entries: &entries, wanted, address_size };
+            let targets = caller.targets();
+            if !targets.is_empty() {
+                found.insert(wanted, targets);
+            }
+        }
+    }
+    found
+}
+
+fn dwarf(file: &ObjectFile) -> Dwarf<Slice<'_>> {
+    let section = |id: SectionId| -> Result<Slice<'_>, gimli::Error> {
+        let name = match id {
+            SectionId::DebugInfo => SectionName::Info,
+            SectionId::DebugTypes => SectionName::Types,
+            SectionId::DebugAbbrev => SectionName::Abbrev,
+            SectionId::DebugStr => SectionName::Str,
+            SectionId::DebugLineStr => SectionName::LineStr,
+            SectionId::DebugStrOffsets => SectionName::StrOffsets,
+            SectionId::DebugLine => SectionName::Line,
+            SectionId::DebugRanges => SectionName::Ranges,
+            SectionId::DebugRngLists => SectionName::RngLists,
+            SectionId::DebugAddr => SectionName::Addr,
+            _ => return Ok(EndianSlice::new(&[], file.endian)),
+        };
+        Ok(EndianSlice::new(file.section(name), file.endian))
+    };
+    Dwarf::load(section).unwrap_or_default()
+}
+
+/// The function around one call.
+struct Caller<'c, 'a> {
+    entries: &'c Entries<'a>,
+    wanted: Wanted,
+    address_size: u64,
+}
+
+impl Caller<'_, '_> {
+    fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        let address = self.wanted.address.wrapping_sub(1);
+        let scopes = self.entries.scopes(address);
+        let Some(function) = scopes.first().copied() else { return targets };
+        self.allocated(function, &mut targets);
+        self.constructors(function, &mut targets);
+        for scope in scopes.iter().rev() {
+            for child in self.entries.children(*scope) {
+                let tag = self.entries.at(child).tag;
+                if matches!(tag, dw::DW_TAG_variable | dw::DW_TAG_formal_parameter) {
+                    self.variable(child, &mut targets);
+                }
+            }
+            let is_function =
+                matches!(self.entries.at(*scope).tag, dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine);
+            if is_function {
+                let result = self.entries.inherited(*scope, |entry| entry.ty);
+                self.pointed_to(result, "", Evidence::Result, &mut targets);
+            }
+        }
+        for global in self.entries.globals() {
+            let entry = self.entries.at(global);
+            let name = entry.name.map(text).unwrap_or_default();
+            self.pointed_to(entry.ty, &name, Evidence::Global, &mut targets);
+        }
+        let mut seen = FxHashSet::default();
+        targets.retain(|target| seen.insert(target.clone()));
+        targets
+    }
+
+    /// The type that the compiler says the call allocates.
+    fn allocated(&self, function: u32, targets: &mut Vec<Target>) {
+        let calls = self.entries.below(function).map(|below| self.entries.at(below));
+        let own = calls.filter(|entry| entry.return_address == Some(self.wanted.address));
+        for class in own.filter_map(|entry| self.entries.find(entry.allocated?)) {
+            self.add(class, "", Evidence::Call, targets);
+        }
+    }
+
+    /// The class whose constructor is inlined or called next behind the call, in the same line.
+    fn constructors(&self, function: u32, targets: &mut Vec<Target>) {
+        let mut nearest: Option<(u64, u32)> = None;
+        for below in self.entries.below(function) {
+            let entry = self.entries.at(below);
+            let place = match entry.tag {
+                dw::DW_TAG_inlined_subroutine if Some(entry.line) == self.wanted.line => {
+                    self.entries.lowest(below)
+                }
+                dw::DW_TAG_call_site | dw::DW_TAG_GNU_call_site => entry.return_address,
+                _ => None,
+            };
+            let Some(place) = place.filter(|place| *place >= self.wanted.address) else { continue };
+            let Some(class) = entry.origin.and_then(|origin| self.entries.class_of_constructor(origin))
+            else {
+                continue;
+            };
+            if nearest.is_none_or(|(known, _)| place < known) {
+                nearest = Some((place, class));
+            }
+        }
+        if let Some((_, class)) = nearest {
+            self.add(class, "", Evidence::Constructor, targets);
+        }
+    }
+
+    fn variable(&self, variable: u32, targets: &mut Vec<Target>) {
+        let entries = self.entries;
+        let ty = entries.inherited(variable, |entry| entry.ty);
+        let name = entries.inherited(variable, |entry| entry.name).map(text).unwrap_or_default();
+        let line = entries.inherited(variable, |entry| (entry.line > 0).then_some(entry.line));
+        let evidence = match line.is_some() && line == self.wanted.line {
+            true => Evidence::DeclaredHere,
+            false => Evidence::Variable,
+        };
+        self.pointed_to(ty, &name, evidence, targets);
+        // Members of what it is, or points to.
+        let Some(own) = ty.and_then(|ty| entries.find(ty)).map(|ty| entries.stripped(ty)) else { return };
+        let target = entries.stripped(entries.pointee(own).unwrap_or(own));
+        self.members(target, targets, 0);
+    }
+
+    fn members(&self, class: u32, targets: &mut Vec<Target>, depth: u32) {
+        if depth > 4 || !self.entries.at(class).is_aggregate() {
+            return;
+        }
+        for child in self.entries.children(class) {
+            let entry = self.entries.at(child);
+            let name = entry.name.map(text).unwrap_or_default();
+            match entry.tag {
+                dw::DW_TAG_member => {
+                    self.pointed_to(entry.ty, &name, Evidence::Member, targets);
+                    // Structures without a name, and those inside.
+                    if let Some(inner) = entry.ty.and_then(|ty| self.entries.find(ty)) {
+                        self.members(self.entries.stripped(inner), targets, depth + 2);
+                    }
+                }
+                dw::DW_TAG_inheritance => {
+                    if let Some(base) = entry.ty.and_then(|ty| self.entries.find(ty)) {
+                        self.members(self.entries.stripped(base), targets, depth + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a pointer points to; of a class with template arguments, those that are pointers: `std::vector<Track*>`.
+    fn pointed_to(&self, ty: Option<u64>, name: &str, evidence: Evidence, targets: &mut Vec<Target>) {
+        let Some(own) = ty.and_then(|ty| self.entries.find(ty)).map(|ty| self.entries.stripped(ty)) else {
+            return;
+        };
+        if let Some(target) = self.entries.pointee(own) {
+            self.add(target, name, evidence, targets);
+            return;
+        }
+        let Some(class) = self.entries.at(own).name.map(text) else { return };
+        let is_owner = ["unique_ptr<", "shared_ptr<"].iter().any(|owner| class.starts_with(owner));
+        let Some(open) = class.find('<') else { return };
+        let Some(close) = names::closing_bracket(&class[open..]) else { return };
+        for (number, argument) in names::split(&class[open + 1..open + close]).into_iter().enumerate() {
+            let target = match argument.strip_suffix('*') {
+                Some(target) => target.trim(),
+                None if is_owner && number == 0 => argument,
+                None => continue,
+            };
+            let target = target.trim_end_matches("[]");
+            targets.push(Target { name: target.to_owned(), size: None, variable: name.to_owned(), evidence });
+        }
+    }
+
+    fn add(&self, target: u32, variable: &str, evidence: Evidence, targets: &mut Vec<Target>) {
+        if let Some((name, size)) = self.entries.described(target, self.address_size) {
+            targets.push(Target { name, size, variable: variable.to_owned(), evidence });
+        }
+    }
+}

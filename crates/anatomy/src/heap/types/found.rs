@@ -1,0 +1,44 @@
+//! A type that blocks may have, with its layout in the program that they are of.
+
+use std::rc::Rc;
+
+use super::model::Source;
+use super::program_types::ProgramTypes;
+use crate::certainty::Certainty;
+use crate::heap::profile::Values;
+use crate::layout::TypeId;
+
+/// A type that blocks may have.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// As debug information or the demangled function names it.
+    pub name: String,
+    /// The container that has it as elements.
+    pub container: Option<String>,
+    /// Bytes of one object; none if it is not known.
+    pub size: Option<u64>,
+    /// The type, where it is a structure, class or union of that file.
+    pub id: Option<(Rc<ProgramTypes>, TypeId)>,
+    /// A library's own buffer, with that name.
+    pub library: Option<&'static str>,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// What it was found by.
+    pub source: Source,
+    /// Bytes before the first element of each block, where `new T[n]` stores its length.
+    pub cookie: u64,
+}
+
+impl Found {
+    /// Objects in these blocks. None if their bytes are no multiple of the type's size.
+    pub fn objects(&self, values: &Values) -> Option<u64> {
+        let size = self.size.filter(|size| *size > 0)?;
+        let bytes = values.peak_bytes.checked_sub(self.cookie.checked_mul(values.peak_count)?)?;
+        bytes.is_multiple_of(size).then(|| bytes / size)
+    }
+
+    /// Whether each of these blocks is one object.
+    pub fn is_object(&self, values: &Values) -> bool {
+        self.cookie == 0 && self.objects(values) == Some(values.peak_count)
+    }
+}

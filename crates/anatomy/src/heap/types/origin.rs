@@ -1,0 +1,117 @@
+//! Where blocks come from: the calls from the allocator up to the program's own line, with their code addresses.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::heap::profile::{Frame, Values};
+use crate::heap::site::{self, Program, Site};
+use crate::heap::stacks::{CodeAddress, StackId, Stacks};
+use crate::heap::symbols::{StackValues, Symbols};
+use crate::heap::wrappers;
+
+/// So many calls are looked at; library code between the allocator and the program is not as deep.
+const MOST_CALLS: usize = 64;
+
+/// So many functions with allocating functions' names are looked through.
+const MOST_CALLERS: usize = 4;
+
+/// One call: the address that it returns to, and the frames there, the innermost (inlined) one first.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The object file, and the address in it.
+    pub code: CodeAddress,
+    /// The object file's path; none where no module was recorded.
+    pub module: Option<Rc<str>>,
+    /// The frames: the last one is the function itself.
+    pub frames: Rc<[Frame]>,
+}
+
+/// Blocks of the same calls.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The calls, the innermost first, up to the one with the last of `callers`. All of them if no function of the program is in
+    /// the stack.
+    pub calls: Vec<Call>,
+    /// The site's frame: the call, and the frame in it. None if no function of the program is in the stack.
+    pub own: Option<(usize, usize)>,
+    /// Frames whose functions may say what they allocate: the site's, and if that function has an allocating function's name,
+    /// the next of the program's own outside of it.
+    pub callers: Vec<(usize, usize)>,
+    /// The site, without values.
+    pub site: Site,
+    /// How much.
+    pub values: Values,
+}
+
+impl Origin {
+    /// The frames from the allocator's caller up to the site's, the innermost first.
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        let own = self.own.unwrap_or((usize::MAX, 0));
+        let is_inner = move |(call, frame): (usize, usize)| call < own.0 || call == own.0 && frame <= own.1;
+        self.calls.iter().enumerate().flat_map(move |(number, call)| {
+            let frames = call.frames.iter().enumerate();
+            frames.filter(move |(frame, _)| is_inner((number, *frame))).map(|(_, frame)| frame)
+        })
+    }
+
+    /// Requested bytes of a block, where all have as many.
+    pub fn each(&self) -> Option<u64> {
+        let Values { peak_bytes, peak_count, .. } = self.values;
+        (peak_count > 0 && peak_bytes.is_multiple_of(peak_count)).then(|| peak_bytes / peak_count)
+    }
+}
+
+/// The origins of all blocks at the peak, in the order of their first stacks.
+pub(crate) fn origins(
+    stacks: &Stacks,
+    values: &StackValues,
+    symbols: &mut Symbols,
+    program: &Program,
+) -> Vec<Origin> {
+    let mut origins: Vec<Origin> = Vec::new();
+    let mut known: FxHashMap<Vec<CodeAddress>, usize> = FxHashMap::default();
+    let mut calls: FxHashMap<CodeAddress, Call> = FxHashMap::default();
+    for (stack, values) in values.at_peak() {
+        let (inner, callers) = inner_calls(stacks, stack, symbols, program, &mut calls);
+        let key: Vec<CodeAddress> = inner.iter().map(|call| call.code).collect();
+        match known.get(&key) {
+            Some(index) => origins[*index].values.add(&values),
+            None => {
+                known.insert(key, origins.len());
+                let frames: Vec<&Frame> = inner.iter().flat_map(|call| call.frames.iter()).collect();
+                let site = site::of_frames(&frames, Values::default(), program);
+                origins.push(Origin { calls: inner, own: callers.first().copied(), callers, site, values });
+            }
+        }
+    }
+    origins
+}
+
+fn inner_calls(
+    stacks: &Stacks,
+    stack: StackId,
+    symbols: &mut Symbols,
+    program: &Program,
+    known: &mut FxHashMap<CodeAddress, Call>,
+) -> (Vec<Call>, Vec<(usize, usize)>) {
+    let mut inner: Vec<Call> = Vec::new();
+    let mut callers = Vec::new();
+    let mut at = stack;
+    while let Some((code, outer)) = stacks.call(at).filter(|_| inner.len() < MOST_CALLS) {
+        let call = known.entry(code).or_insert_with(|| {
+            let path = code.module.and_then(|module| stacks.path(module));
+            Call { code, module: path.map(Rc::from), frames: symbols.frames(path, code.address).into() }
+        });
+        let number = inner.len();
+        inner.push(call.clone());
+        for (frame, own) in call.frames.iter().enumerate().filter(|(_, frame)| site::is_own(frame, program)) {
+            callers.push((number, frame));
+            if callers.len() >= MOST_CALLERS || !wrappers::is_allocator(&own.function) {
+                return (inner, callers);
+            }
+        }
+        at = outer;
+    }
+    (inner, callers)
+}

@@ -1,0 +1,202 @@
+//! The types of the recorded programs, by name: their debug information is read once.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::layout::{self, Layouts, Type, TypeId};
+use crate::names;
+
+/// A type with its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Bytes.
+    pub size: u64,
+    /// The structure, class or union; none for numbers, pointers and enumerations.
+    pub id: Option<TypeId>,
+}
+
+/// The types of one object file.
+#[derive(Debug)]
+pub struct ProgramTypes {
+    /// All of them.
+    pub layouts: Layouts,
+    by_name: FxHashMap<String, Vec<TypeId>>,
+    by_plain_name: FxHashMap<String, Vec<TypeId>>,
+}
+
+impl ProgramTypes {
+    fn new(layouts: Layouts) -> ProgramTypes {
+        let mut by_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
+        let mut by_plain_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
+        for (index, ty) in layouts.types.iter().enumerate() {
+            let name = match ty {
+                Type::Aggregate(aggregate) => &aggregate.name,
+                Type::Enumeration { name, .. } | Type::Typedef { name, .. } => name,
+                _ => continue,
+            };
+            let id = TypeId(index as u32);
+            by_name.entry(names::type_name_key(name)).or_default().push(id);
+            by_plain_name.entry(plain(name).to_owned()).or_default().push(id);
+        }
+        ProgramTypes { layouts, by_name, by_plain_name }
+    }
+
+    /// The type of that name. None if there is none, or several of other sizes.
+    pub fn find(&self, name: &str) -> Option<Known> {
+        let known = |id: TypeId| {
+            let id = self.layouts.stripped(id);
+            let is_aggregate = self.layouts.aggregate(id).is_some();
+            Known { size: self.layouts.size(id), id: is_aggregate.then_some(id) }
+        };
+        if let Some(size) = self.scalar(name) {
+            return Some(Known { size, id: None });
+        }
+        match self.by_name.get(&names::type_name_key(name)).map(Vec::as_slice) {
+            Some([first, rest @ ..]) => {
+                let first = known(*first);
+                let is_one = rest.iter().all(|id| known(*id).size == first.size);
+                (is_one && first.size > 0).then_some(first)
+            }
+            _ => self.with_first_argument(name).map(known),
+        }
+    }
+
+    /// The only type of that name whose first template argument is the same: compilers write constants among the others in several
+    /// ways, such as `(std::Policy)2` and `std::two`.
+    fn with_first_argument(&self, name: &str) -> Option<TypeId> {
+        let key = first_argument(name)?;
+        let ids = self.with_plain_name(plain(name));
+        let mut same = ids.into_iter().filter(|id| {
+            let own = self.layouts.name(*id);
+            first_argument(&own).as_ref() == Some(&key) && scope(&own) == scope(name)
+        });
+        let first = same.next()?;
+        same.next().is_none().then_some(first)
+    }
+
+    /// Structures, classes and unions whose name without scope and template arguments is that one.
+    pub fn with_plain_name(&self, name: &str) -> Vec<TypeId> {
+        let all = self.by_plain_name.get(name).into_iter().flatten();
+        let mut ids: Vec<TypeId> = all.map(|id| self.layouts.stripped(*id)).collect();
+        ids.retain(|id| self.layouts.aggregate(*id).is_some());
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// The bytes of a number or a pointer (System V ABI, x86-64 supplement, figure 3.1; Intel386 supplement, table 2.1).
+    pub fn scalar(&self, name: &str) -> Option<u64> {
+        let word = u64::from(self.layouts.address_size);
+        let name = names::type_name_key(name);
+        let name = name.trim_end_matches(" const").trim_end_matches(" volatile");
+        if name.ends_with(['*', '&']) || name.contains("(*)") {
+            return Some(word);
+        }
+        if name.contains("::*)(") {
+            return Some(2 * word);
+        }
+        Some(match name {
+            "bool" | "char" | "signed char" | "unsigned char" | "char8_t" => 1,
+            "short" | "unsigned short" | "char16_t" => 2,
+            "int" | "unsigned int" | "float" | "wchar_t" | "char32_t" => 4,
+            "long" | "unsigned long" => word,
+            "long long" | "unsigned long long" | "double" => 8,
+            "long double" if self.layouts.packs_wide_numbers => 12,
+            "long double" | "__int128" | "unsigned __int128" | "__float128" => 16,
+            _ => return None,
+        })
+    }
+}
+
+/// A name without its scope and its template arguments: `Node` of `a::List<b::C>::Node<int>`.
+pub fn plain(name: &str) -> &str {
+    let mut last = name;
+    while let Some(colon) = names::outer(last, &[':']) {
+        last = last[colon..].trim_start_matches(':');
+    }
+    last[..names::outer(last, &['<']).unwrap_or(last.len())].trim()
+}
+
+/// The key of a name's first template argument.
+fn first_argument(name: &str) -> Option<String> {
+    let open = names::outer(name, &['<'])?;
+    let close = open + names::closing_bracket(&name[open..])?;
+    names::split(&name[open + 1..close]).first().map(|argument| names::type_name_key(argument))
+}
+
+/// A name up to its template arguments, without the namespaces of a library's versions.
+fn scope(name: &str) -> String {
+    names::type_name_key(name.split('<').next().unwrap_or(name))
+}
+
+/// The types of several object files.
+#[derive(Default)]
+pub struct Programs {
+    read: FxHashMap<Rc<str>, Rc<ProgramTypes>>,
+    threads: usize,
+}
+
+impl Programs {
+    /// Files are read with that many threads.
+    pub fn new(threads: usize) -> Programs {
+        Programs { read: FxHashMap::default(), threads }
+    }
+
+    /// The types of a file. A file that cannot be read has none; [`Layouts::unread`] says why.
+    pub fn of(&mut self, path: &str) -> Rc<ProgramTypes> {
+        if let Some(known) = self.read.get(path) {
+            return known.clone();
+        }
+        let layouts = layout::read(Path::new(path), self.threads.max(1)).unwrap_or_else(|error| Layouts {
+            unread: vec![layout::Unread { reason: error.to_string(), count: 1 }],
+            ..Layouts::default()
+        });
+        let types = Rc::new(ProgramTypes::new(layouts));
+        self.read.insert(path.into(), types.clone());
+        types
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_has_neither_scope_nor_arguments() {
+        assert_eq!(plain("std::_Rb_tree_node<std::pair<int const, A> >"), "_Rb_tree_node");
+        assert_eq!(plain("a::B"), "B");
+        assert_eq!(plain("a::List<b::C>::Node"), "Node");
+        assert_eq!(plain("node"), "node");
+    }
+
+    #[test]
+    fn a_constant_among_template_arguments_may_be_written_in_several_ways() {
+        let (one, other) = ("std::Block<Square, (std::Policy)2>", "std::Block<Square, std::two>");
+        assert_eq!((first_argument(one), scope(one)), (first_argument(other), scope(other)));
+        assert_ne!(first_argument(one), first_argument("std::Block<Circle, std::two>"));
+        assert_eq!(first_argument("node"), None);
+    }
+
+    #[test]
+    fn numbers_have_the_sizes_of_their_abi() {
+        let of = |address_size, packs_wide_numbers| {
+            ProgramTypes::new(Layouts { address_size, packs_wide_numbers, ..Layouts::default() })
+        };
+        let (lp64, i386) = (of(8, false), of(4, true));
+        for (name, wide, narrow) in [
+            ("int*", 8, 4),
+            ("long", 8, 4),
+            ("long unsigned int", 8, 4),
+            ("long long int", 8, 8),
+            ("long double", 16, 12),
+            ("int (*)(char)", 8, 4),
+            ("int (A::*)(char)", 16, 8),
+            ("char const", 1, 1),
+        ] {
+            assert_eq!((lp64.scalar(name), i386.scalar(name)), (Some(wide), Some(narrow)), "{name}");
+        }
+        assert_eq!(lp64.scalar("Track"), None);
+    }
+}

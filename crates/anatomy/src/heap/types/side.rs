@@ -1,0 +1,179 @@
+//! The types of one recording's blocks: the most reliable evidence decides.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::heap::profile::{Profile, Values};
+use crate::heap::site::{Program, Site, SiteKey};
+use crate::heap::stacks::Stacks;
+use crate::heap::symbols::{StackValues, Symbols};
+
+use super::allocator;
+use super::call_sites::CallSites;
+use super::found::Found;
+use super::library;
+use super::model::Source;
+use super::origin::{self, Origin};
+use super::program_types::{ProgramTypes, Programs};
+use crate::certainty::Certainty;
+
+/// What was recorded of one side.
+pub struct Recording<'r> {
+    /// Its stacks.
+    pub stacks: &'r Stacks,
+    /// Their values.
+    pub values: &'r StackValues,
+    /// The same with names.
+    pub profile: &'r Profile,
+    /// The file name of the program itself.
+    pub program: &'r str,
+    /// Wrappers of the allocator: their callers are the sites.
+    pub through: &'r [String],
+}
+
+/// Blocks of one origin.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    /// The site.
+    pub site: Site,
+    /// How much.
+    pub values: Values,
+    /// The type, where it is one.
+    pub found: Option<Found>,
+    /// The types that are possible, the likeliest first.
+    pub candidates: Vec<Found>,
+    /// The files whose types they may have.
+    pub files: Vec<Rc<ProgramTypes>>,
+}
+
+/// One recording's blocks at the peak.
+pub struct TypedSide {
+    /// By origin.
+    pub blocks: Vec<Blocks>,
+    /// Bytes of a pointer of the program; 0 if it is not known.
+    pub word: u64,
+    /// What cannot be said, and why.
+    pub remarks: Vec<String>,
+}
+
+/// Gives the blocks at the peak their types.
+///
+/// Files of debug information are read where the stacks go through them; `symbols` names the code addresses.
+pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Programs) -> TypedSide {
+    let program = Program::of(recording.profile, recording.program, recording.through);
+    let origins = origin::origins(recording.stacks, recording.values, symbols, &program);
+    let mut call_sites = CallSites::read(&origins, &program);
+    let mut side = TypedSide { blocks: Vec::new(), word: 0, remarks: Vec::new() };
+    for origin in origins {
+        let files = files(&origin, programs);
+        if let Some((_, file)) = files.iter().find(|(is_program, _)| *is_program) {
+            side.word = u64::from(file.layouts.address_size);
+            side.remark_on(recording.program, file);
+        }
+        let files: Vec<Rc<ProgramTypes>> = files.into_iter().map(|(_, file)| file).collect();
+        let (found, candidates) = type_of(&origin, &files, &mut call_sites);
+        let Origin { site, values, .. } = origin;
+        side.blocks.push(Blocks { site, values, found, candidates, files });
+    }
+    eliminate(&mut side.blocks);
+    side
+}
+
+/// Where a line makes several types, blocks that may be of two are not of the one that others are of.
+fn eliminate(blocks: &mut [Blocks]) {
+    let mut by_site: FxHashMap<SiteKey, Vec<usize>> = FxHashMap::default();
+    for (index, block) in blocks.iter().enumerate() {
+        by_site.entry(block.site.key()).or_default().push(index);
+    }
+    for indexes in by_site.into_values().filter(|indexes| indexes.len() > 1) {
+        let of_line = |found: &&Found| found.source == Source::SourceLine;
+        let found = indexes.iter().filter_map(|index| blocks[*index].found.as_ref());
+        let taken: Vec<String> = found.filter(of_line).map(|found| found.name.clone()).collect();
+        for index in
+            indexes.iter().filter(|index| blocks[**index].found.is_none()).copied().collect::<Vec<_>>()
+        {
+            let block = &mut blocks[index];
+            let best = block.candidates.first().map(|found| found.certainty);
+            let mut left = block.candidates.iter().filter(|one| {
+                one.source == Source::SourceLine && Some(one.certainty) == best && !taken.contains(&one.name)
+            });
+            if let (Some(one), None) = (left.next(), left.next()) {
+                block.found = Some(Found { certainty: Certainty::Medium, ..one.clone() });
+            }
+        }
+    }
+}
+
+impl TypedSide {
+    fn remark_on(&mut self, program: &str, file: &ProgramTypes) {
+        if file.layouts.aggregates.is_empty() && self.remarks.is_empty() {
+            self.remarks.push(format!(
+                "{program} has no debug information: only classes with virtual functions and what libraries allocate have types, none has a layout (build it with -g)"
+            ));
+        }
+    }
+}
+
+/// The files whose types the origin's functions may use, the innermost first, and whether each is the program's own. Files without
+/// lines have no types.
+fn files(origin: &Origin, programs: &mut Programs) -> Vec<(bool, Rc<ProgramTypes>)> {
+    let mut files: Vec<(bool, Rc<ProgramTypes>)> = Vec::new();
+    for (number, call) in origin.calls.iter().enumerate() {
+        let is_own = origin.own.is_some_and(|(own, _)| own == number);
+        let has_lines = call.frames.iter().any(|frame| frame.line.is_some());
+        let Some(module) = call.module.as_deref().filter(|_| has_lines || is_own) else { continue };
+        let file = programs.of(module);
+        if files.iter().all(|(_, known)| !Rc::ptr_eq(known, &file)) {
+            files.push((is_own && origin.site.is_program, file));
+        }
+    }
+    files
+}
+
+fn type_of(
+    origin: &Origin,
+    files: &[Rc<ProgramTypes>],
+    call_sites: &mut CallSites,
+) -> (Option<Found>, Vec<Found>) {
+    if let Some(found) = library::buffer(origin) {
+        return (Some(found), Vec::new());
+    }
+    if let Some(named) = allocator::named(origin.frames()) {
+        return (Some(by_name(named, origin, files)), Vec::new());
+    }
+    let candidates = call_sites.candidates(origin, files);
+    (decided(&candidates, &origin.values), candidates)
+}
+
+/// A type that the stack names, with its layout.
+fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Found {
+    let known = files.iter().find_map(|file| Some((file, file.find(&named.name)?)));
+    // A library's own characters have no file of debug information.
+    let size = known.map(|(_, known)| known.size).or((named.name == "char").then_some(1));
+    let id = known.and_then(|(file, known)| Some((file.clone(), known.id?)));
+    let mut found = Found {
+        name: named.name,
+        container: named.container,
+        size,
+        id,
+        library: None,
+        certainty: Certainty::High,
+        source: named.source,
+        cookie: 0,
+    };
+    if found.objects(&origin.values).is_none() {
+        // The name is certain; the size of that type does not fit, or is not known.
+        found.certainty = Certainty::Medium;
+        (found.size, found.id) = (None, None);
+    }
+    found
+}
+
+/// The one type that is likelier than all others.
+fn decided(candidates: &[Found], values: &Values) -> Option<Found> {
+    let best = candidates.first()?;
+    let rank = |found: &Found| (found.certainty, found.is_object(values));
+    let is_alone = candidates[1..].iter().all(|other| rank(other) < rank(best));
+    (is_alone && best.certainty > Certainty::Low).then(|| best.clone())
+}

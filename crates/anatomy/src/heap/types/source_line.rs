@@ -1,0 +1,199 @@
+//! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
+
+/// A type that a line names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mention {
+    /// `new T`: one object of a type, by its name as the source writes it.
+    Object(String),
+    /// `new T[n]`: elements of a type.
+    Elements(String),
+    /// `sizeof(T)`: one object or several.
+    Size(String),
+    /// The type that a variable or member points to.
+    Pointee(String),
+}
+
+/// What a line allocates. Comments and texts are not looked at.
+pub fn mentions(line: &str) -> Vec<Mention> {
+    let code = without_texts(line);
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("new") {
+        if is_word(&code, at, 3) {
+            found.extend(made(&code[at + 3..]));
+        }
+    }
+    for (at, _) in code.match_indices("sizeof") {
+        if is_word(&code, at, 6) {
+            found.extend(measured(code[at + 6..].trim_start()));
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// Whether the word stands alone.
+fn is_word(code: &str, at: usize, length: usize) -> bool {
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    !code[..at].ends_with(of_word) && !code[at + length..].starts_with(of_word)
+}
+
+/// The code before a comment, with texts emptied.
+fn without_texts(line: &str) -> String {
+    let mut code = String::with_capacity(line.len());
+    let mut quote: Option<char> = None;
+    let mut before = ' ';
+    for c in line.chars() {
+        match quote {
+            Some(end) if c == end && before != '\\' => quote = None,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c == '/' && before == '/' => {
+                code.pop();
+                break;
+            }
+            None => code.push(c),
+        }
+        before = if before == '\\' && c == '\\' { ' ' } else { c };
+    }
+    code
+}
+
+/// The type behind `new`, without a placement.
+fn made(behind: &str) -> Option<Mention> {
+    let mut rest = behind.trim_start();
+    if rest.starts_with('(') {
+        let close = crate::names::closing_bracket(rest)?;
+        let inner = rest[1..close].trim();
+        rest = rest[close + 1..].trim_start();
+        if !rest.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == ':') {
+            // `new (T)`.
+            return type_name(inner).map(|(name, _)| Mention::Object(name));
+        }
+    }
+    let (name, behind) = type_name(rest)?;
+    Some(match behind.trim_start().starts_with('[') {
+        true => Mention::Elements(name),
+        false => Mention::Object(name),
+    })
+}
+
+/// What `sizeof` measures.
+fn measured(behind: &str) -> Option<Mention> {
+    let inner = match behind.strip_prefix('(') {
+        Some(_) => {
+            let close = crate::names::closing_bracket(behind)?;
+            behind[1..close].trim()
+        }
+        None => behind,
+    };
+    if let Some(variable) = inner.strip_prefix('*') {
+        return last_variable(variable).map(Mention::Pointee);
+    }
+    if let Some(open) = inner.find('[').filter(|_| !inner.contains(']') || inner.ends_with("[0]")) {
+        return last_variable(&inner[..open]).map(Mention::Pointee);
+    }
+    if let Some(variable) = inner.strip_suffix("[0]") {
+        return last_variable(variable).map(Mention::Pointee);
+    }
+    let (name, rest) = type_name(inner)?;
+    rest.trim().is_empty().then_some(Mention::Size(name))
+}
+
+/// `table` of `self->table`.
+fn last_variable(text: &str) -> Option<String> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.' || c == '-' || c == '>'))
+        .unwrap_or(text.len());
+    let name = text[..end].rsplit(['.', '>']).next()?.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The type at the beginning, with its pointers, and what is behind it.
+fn type_name(text: &str) -> Option<(String, &str)> {
+    const KEYWORDS: [&str; 6] = ["struct ", "class ", "union ", "enum ", "typename ", "const "];
+    let mut rest = text.trim_start();
+    while let Some(behind) = KEYWORDS.iter().find_map(|keyword| rest.strip_prefix(keyword)) {
+        rest = behind.trim_start();
+    }
+    let mut name = String::new();
+    loop {
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
+        name.push_str(&rest[..end]);
+        rest = &rest[end..];
+        if rest.starts_with('<') {
+            let close = crate::names::closing_bracket(rest)?;
+            name.push_str(&rest[..=close]);
+            rest = &rest[close + 1..];
+            continue;
+        }
+        // Integers have several words.
+        let next = rest.trim_start();
+        let is_integer =
+            |word: &str| ["unsigned", "signed", "long", "short", "int", "char", "double"].contains(&word);
+        let word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let last = name.rsplit(' ').next().unwrap_or_default();
+        if next.len() < rest.len() && is_integer(last) && is_integer(word) {
+            name.push(' ');
+            rest = next;
+            continue;
+        }
+        break;
+    }
+    let name = name.trim_start_matches("::").to_owned();
+    if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        return None;
+    }
+    let stars = rest.trim_start();
+    let pointers = stars.chars().take_while(|c| *c == '*' || c.is_whitespace()).filter(|c| *c == '*').count();
+    let behind = stars.trim_start_matches(['*', ' ']);
+    Some((name + &"*".repeat(pointers), if pointers > 0 { behind } else { rest }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str) -> Mention {
+        Mention::Object(name.to_owned())
+    }
+
+    fn elements(name: &str) -> Mention {
+        Mention::Elements(name.to_owned())
+    }
+
+    fn size(name: &str) -> Mention {
+        Mention::Size(name.to_owned())
+    }
+
+    #[test]
+    fn a_new_expression_names_its_type() {
+        assert_eq!(mentions("    list = new Node(1, 2);"), [object("Node")]);
+        assert_eq!(mentions("return new (std::nothrow) a::B<int, C>{};"), [object("a::B<int, C>")]);
+        assert_eq!(mentions("keep[k++] = new Q*[n];"), [elements("Q*")]);
+        assert_eq!(mentions("auto p = new unsigned long[n];"), [elements("unsigned long")]);
+        assert_eq!(mentions("renew Node; // new Other"), []);
+        assert_eq!(mentions("puts(\"new Node\");"), []);
+        assert_eq!(mentions("f(new A, new B)"), [object("A"), object("B")]);
+    }
+
+    #[test]
+    fn a_size_names_a_type_or_a_variable() {
+        let pointee = |name: &str| Mention::Pointee(name.to_owned());
+        assert_eq!(mentions("n = malloc(sizeof(struct node));"), [size("node")]);
+        assert_eq!(mentions("n = malloc(sizeof *n);"), [pointee("n")]);
+        assert_eq!(mentions("t->table = calloc(size, sizeof(*t->table));"), [pointee("table")]);
+        assert_eq!(mentions("t = calloc(n, sizeof(struct entry *));"), [size("entry*")]);
+        assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
+        assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [size("a")]);
+    }
+
+    #[test]
+    fn any_line_can_be_read() {
+        for line in
+            ["new", "sizeof", "sizeof(", "new (", "new <", "sizeof(*", "'", "\"\\\\\" new é::<", "new ::"]
+        {
+            mentions(line);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The layout of a program's structures, classes and unions, from its debug information (DWARF 2 to 5), and why it is another in
+//! another ABI.
+
+mod cause;
+mod comparison;
+pub mod drawing;
+mod gather;
+mod lines;
+mod model;
+pub(crate) mod object_file;
+mod order;
+mod program;
+mod reader;
+mod segments;
+mod unit;
+mod virtual_bases;
+
+pub use cause::{Cause, Differ, Share};
+pub use comparison::{compare, difference, Comparison, TypeDifference, Weights};
+pub use gather::{read, read_bytes};
+pub use model::{Aggregate, Bits, Kind, LayoutError, Layouts, Location, Member, Role, Type, TypeId, Unread};
+pub use order::{better, Order};
+pub use segments::{Part, Piece, Segment};

@@ -1,0 +1,238 @@
+//! The types of two programs, matched by name, ranked by what they save.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::cause::{signed, Cause, Differ, Share};
+use super::model::{Layouts, Location, TypeId};
+use super::order::{self, Order};
+use crate::names;
+
+/// How many objects of a type live at the peak of the heap, by the type's name. Without a recording it is empty.
+pub type Weights = BTreeMap<String, u64>;
+
+/// All types of two programs.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Types whose size differs: the most saved bytes first.
+    pub differences: Vec<TypeDifference>,
+    /// How many matched types have the same size.
+    pub same_size: usize,
+    /// Types that only the baseline has, by name.
+    pub only_baseline: Vec<String>,
+    /// Types that only the variant has, by name.
+    pub only_variant: Vec<String>,
+    /// Names that stand for several layouts, which are therefore not compared.
+    pub ambiguous: Vec<String>,
+    /// Types of one size in both that another order of their members makes smaller.
+    pub reorderable: Vec<TypeDifference>,
+}
+
+/// A type whose objects have another size in the variant.
+#[derive(Debug, Clone)]
+pub struct TypeDifference {
+    /// The qualified name in the baseline.
+    pub name: String,
+    /// Where it is declared.
+    pub location: Option<Location>,
+    /// The type in the baseline.
+    pub baseline: TypeId,
+    /// The type in the variant.
+    pub variant: TypeId,
+    /// Bytes of an object in the baseline.
+    pub baseline_size: u64,
+    /// Bytes of an object in the variant.
+    pub variant_size: u64,
+    /// The parts of the difference; their sum is the variant's size less the baseline's.
+    pub shares: Vec<Share>,
+    /// A better order of the members.
+    pub order: Option<Order>,
+    /// Objects at the peak of the heap, if a recording says so.
+    pub objects: Option<u64>,
+}
+
+impl TypeDifference {
+    /// Bytes that an object of the variant needs less.
+    pub fn saved(&self) -> i64 {
+        signed(self.baseline_size).saturating_sub(signed(self.variant_size))
+    }
+
+    /// The same for all objects at the peak of the heap.
+    pub fn saved_at_peak(&self) -> Option<i64> {
+        self.objects.map(|objects| self.saved().saturating_mul(signed(objects)))
+    }
+
+    /// The difference by cause, nested types included.
+    pub fn causes(&self) -> Vec<(Cause, i64)> {
+        let mut sums: BTreeMap<&Cause, i64> = BTreeMap::new();
+        for share in &self.shares {
+            *sums.entry(&share.cause).or_default() += share.bytes;
+        }
+        let mut causes: Vec<_> = sums
+            .into_iter()
+            .filter(|(_, bytes)| *bytes != 0)
+            .map(|(cause, bytes)| (cause.clone(), bytes))
+            .collect();
+        causes.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.unsigned_abs()));
+        causes
+    }
+}
+
+/// Compares all types of two programs.
+pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comparison {
+    let mut comparison = Comparison::default();
+    let matches = matches(baseline, variant, &mut comparison);
+    let mut by_key: FxHashMap<String, u64> = FxHashMap::default();
+    for (name, objects) in weights {
+        let sum = by_key.entry(names::type_key(name)).or_default();
+        *sum = sum.saturating_add(*objects);
+    }
+    let mut differ = Differ::new(baseline, variant);
+    for (a, b) in matches {
+        let (Some(one), Some(other)) = (baseline.aggregate(a), variant.aggregate(b)) else { continue };
+        let is_same = one.size == other.size;
+        comparison.same_size += usize::from(is_same);
+        // The parts of the many types that are of one size are not asked for.
+        if is_same && order::better(baseline, a, variant, b).is_none() {
+            continue;
+        }
+        let Some(mut difference) = differ_by(&mut differ, baseline, a, variant, b) else { continue };
+        difference.objects =
+            (!by_key.is_empty()).then(|| by_key.get(&names::type_key(&one.name)).copied().unwrap_or(0));
+        if is_same {
+            comparison.reorderable.push(difference);
+        } else {
+            comparison.differences.push(difference);
+        }
+    }
+    rank(&mut comparison);
+    comparison
+}
+
+/// One type of both programs, also where its size is the same; none where one of them is no structure, class or union.
+pub fn difference(
+    baseline: &Layouts,
+    type_of_baseline: TypeId,
+    variant: &Layouts,
+    type_of_variant: TypeId,
+) -> Option<TypeDifference> {
+    let mut differ = Differ::new(baseline, variant);
+    differ_by(&mut differ, baseline, type_of_baseline, variant, type_of_variant)
+}
+
+fn differ_by(
+    differ: &mut Differ,
+    baseline: &Layouts,
+    a: TypeId,
+    variant: &Layouts,
+    b: TypeId,
+) -> Option<TypeDifference> {
+    let (one, other) = (baseline.aggregate(a)?, variant.aggregate(b)?);
+    Some(TypeDifference {
+        name: one.name.to_string(),
+        location: one.location.clone().or_else(|| other.location.clone()),
+        baseline: a,
+        variant: b,
+        baseline_size: one.size,
+        variant_size: other.size,
+        shares: differ.shares(a, b),
+        order: order::better(baseline, a, variant, b),
+        objects: None,
+    })
+}
+
+/// By what all objects at the peak save, then by what one object saves, then by name.
+fn rank(comparison: &mut Comparison) {
+    comparison.differences.sort_by(|one, other| {
+        let order =
+            |of: &TypeDifference| (of.saved_at_peak().unwrap_or(0).unsigned_abs(), of.saved().unsigned_abs());
+        order(other).cmp(&order(one)).then_with(|| one.name.cmp(&other.name))
+    });
+    comparison.reorderable.sort_by(|one, other| {
+        let saved = |of: &TypeDifference| {
+            let order = of.order.as_ref();
+            let each = order.map_or(0, |order| of.baseline_size.saturating_sub(order.baseline_size));
+            (each.saturating_mul(of.objects.unwrap_or(0)), each)
+        };
+        saved(other).cmp(&saved(one)).then_with(|| one.name.cmp(&other.name))
+    });
+    for names in [&mut comparison.only_baseline, &mut comparison.only_variant, &mut comparison.ambiguous] {
+        names.sort();
+        names.dedup();
+    }
+}
+
+/// Types by name. Types of one name and several layouts are matched by where they are declared.
+fn by_name(layouts: &Layouts) -> BTreeMap<&str, Vec<TypeId>> {
+    let mut names: BTreeMap<&str, Vec<TypeId>> = BTreeMap::new();
+    for id in &layouts.aggregates {
+        if let Some(aggregate) = layouts.aggregate(*id) {
+            names.entry(&aggregate.name).or_default().push(*id);
+        }
+    }
+    names
+}
+
+fn matches(baseline: &Layouts, variant: &Layouts, to: &mut Comparison) -> Vec<(TypeId, TypeId)> {
+    let (one, other) = (by_name(baseline), by_name(variant));
+    let mut keys: FxHashMap<String, Vec<&str>> = FxHashMap::default();
+    for name in other.keys() {
+        keys.entry(names::key(name)).or_default().push(name);
+    }
+    let mut used: rustc_hash::FxHashSet<&str> = rustc_hash::FxHashSet::default();
+    let mut matches = Vec::new();
+    for (name, ids) in &one {
+        let there: Vec<&str> = match other.get_key_value(name) {
+            Some((own, _)) => vec![*own],
+            None => keys.get(&names::key(name)).cloned().unwrap_or_default(),
+        };
+        match there[..] {
+            [] => to.only_baseline.push((*name).to_owned()),
+            [there] => {
+                used.insert(there);
+                pair_up(baseline, ids, variant, &other[there], name, to, &mut matches);
+            }
+            // `T<int>` and `T<long>` are one name once `long` and `int` are.
+            ref several => {
+                used.extend(several);
+                to.ambiguous.push((*name).to_owned());
+            }
+        }
+    }
+    to.only_variant =
+        other.keys().filter(|name| !used.contains(*name)).map(|name| (*name).to_owned()).collect();
+    matches
+}
+
+fn pair_up(
+    baseline: &Layouts,
+    ids: &[TypeId],
+    variant: &Layouts,
+    others: &[TypeId],
+    name: &str,
+    to: &mut Comparison,
+    matches: &mut Vec<(TypeId, TypeId)>,
+) {
+    if let ([id], [other]) = (ids, others) {
+        matches.push((*id, *other));
+        return;
+    }
+    let location = |layouts: &Layouts, id: TypeId| layouts.aggregate(id).and_then(|of| of.location.clone());
+    let mut count: FxHashMap<Option<Location>, usize> = FxHashMap::default();
+    for id in others {
+        *count.entry(location(variant, *id)).or_default() += 1;
+    }
+    let mut own: FxHashMap<Option<Location>, usize> = FxHashMap::default();
+    for id in ids {
+        *own.entry(location(baseline, *id)).or_default() += 1;
+    }
+    for id in ids {
+        let place = location(baseline, *id);
+        let is_single = place.is_some() && own.get(&place) == Some(&1) && count.get(&place) == Some(&1);
+        match others.iter().find(|other| is_single && location(variant, **other) == place) {
+            Some(other) => matches.push((*id, *other)),
+            None => to.ambiguous.push(name.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The files of valgrind's callgrind and cachegrind: exclusive counts by function.
+//!
+//! The format is that of valgrind's manual, "Callgrind Format Specification". Names and positions may be compressed; the costs of
+//! calls are inclusive, and not read. A file says its own sums: one whose costs do not add up to them is refused.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::counts::{Counts, Field};
+
+/// A file that is none of valgrind's, or that is damaged.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum CallgrindError {
+    /// A line is none of the format's.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The sums at the end are missing.
+    #[error(
+        "it ends without the sums of its counts: it is truncated, or no file of callgrind or cachegrind"
+    )]
+    Truncated,
+    /// The costs do not add up.
+    #[error("its counts of {event} add up to {sum}, and it says {total}: it is damaged")]
+    Sum {
+        /// The event.
+        event: String,
+        /// The sum of the costs.
+        sum: u64,
+        /// What the file says.
+        total: u64,
+    },
+}
+
+/// The counts of one process, or of a part of its time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its command line, as valgrind writes it.
+    pub command: String,
+    /// The process's number; 0 in cachegrind's files, which do not say.
+    pub process: u32,
+    /// Why the counts were written: `Program termination`, or a function that was entered.
+    pub trigger: String,
+    /// The names of the counted events.
+    pub events: Vec<String>,
+    /// The costs, each function or each code address once.
+    pub costs: Vec<Cost>,
+    names: Vec<String>,
+}
+
+/// What one function costs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    object: u32,
+    function: u32,
+    file: u32,
+    /// The lowest line of the function in its own file; 0 where unknown.
+    pub line: u64,
+    /// The code address, in files that have them (`--dump-instr=yes`).
+    pub address: Option<u64>,
+    /// The counts.
+    pub counts: Counts,
+}
+
+impl Output {
+    /// The path of the object file that the code is from; empty where valgrind knows none.
+    pub fn object(&self, cost: &Cost) -> &str {
+        self.known(cost.object)
+    }
+
+    /// The function's name; empty where valgrind knows none.
+    pub fn function(&self, cost: &Cost) -> &str {
+        self.known(cost.function)
+    }
+
+    /// The function's source file; empty where valgrind knows none.
+    pub fn file(&self, cost: &Cost) -> &str {
+        self.known(cost.file)
+    }
+
+    fn known(&self, name: u32) -> &str {
+        match self.names.get(name as usize).map(String::as_str) {
+            Some("???") | None => "",
+            Some(name) => name,
+        }
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// [`CallgrindError`]: the line and what is wrong with it.
+pub fn read(bytes: &[u8]) -> Result<Output, CallgrindError> {
+    let mut reader = Reader::default();
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        reader.line(line).map_err(|what| CallgrindError::Line { line: index + 1, what })?;
+    }
+    reader.end()
+}
+
+/// One of the three tables of compressed names.
+type Names = FxHashMap<u64, u32>;
+
+struct Reader {
+    output: Output,
+    known: FxHashMap<Box<str>, u32>,
+    objects: Names,
+    files: Names,
+    functions: Names,
+    fields: Vec<Option<Field>>,
+    /// Of each event, over all costs.
+    sums: Vec<u64>,
+    totals: Option<Vec<u64>>,
+    /// Where the numbers of a position are; a line of source is the last.
+    has_address: bool,
+    has_line: bool,
+    position: [u64; 2],
+    object: u32,
+    /// The source file of the next costs, and that of the function.
+    file: u32,
+    file_of_function: u32,
+    function: u32,
+    /// The next line is the inclusive cost of a call.
+    is_inclusive: bool,
+    by_place: FxHashMap<(u32, u32, u64), usize>,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        let mut reader = Reader {
+            output: Output::default(),
+            known: FxHashMap::default(),
+            objects: Names::default(),
+            files: Names::default(),
+            functions: Names::default(),
+            fields: Vec::new(),
+            sums: Vec::new(),
+            totals: None,
+            has_address: false,
+            has_line: true,
+            position: [0; 2],
+            object: 0,
+            file: 0,
+            file_of_function: 0,
+            function: 0,
+            is_inclusive: false,
+            by_place: FxHashMap::default(),
+        };
+        // The first name is the unknown one.
+        reader.intern("???");
+        reader
+    }
+}
+
+impl Reader {
+    fn line(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        match line.first() {
+            None | Some(b'#') => Ok(()),
+            Some(b'0'..=b'9' | b'+' | b'-' | b'*') => self.cost(line),
+            _ => {
+                let text = String::from_utf8_lossy(line);
+                let split = text.find(['=', ':']).ok_or("is no line of the format")?;
+                let (key, value) = (&text[..split], text[split + 1..].trim());
+                match text.as_bytes()[split] {
+                    b'=' => self.name(key, value),
+                    _ => self.header(key, value),
+                }
+            }
+        }
+    }
+
+    fn header(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
+        match key {
+            "cmd" => self.output.command = value.to_owned(),
+            "pid" => self.output.process = value.parse().map_err(|_| "the process's number is no number")?,
+            "desc" => {
+                if let Some(trigger) = value.strip_prefix("Trigger:") {
+                    self.output.trigger = trigger.trim().to_owned();
+                }
+            }
+            "positions" => {
+                let has = |word: &str| value.split_whitespace().any(|one| one == word);
+                self.has_address = has("instr");
+                self.has_line = has("line");
+                if value.split_whitespace().any(|word| !matches!(word, "instr" | "line")) || value.is_empty()
+                {
+                    return Err("the positions are neither \"instr\" nor \"line\"");
+                }
+            }
+            "events" => {
+                if !self.output.events.is_empty() {
+                    return Err("the events are named twice");
+                }
+                self.output.events = value.split_whitespace().map(str::to_owned).collect();
+                self.fields = self.output.events.iter().map(|event| Counts::field(event)).collect();
+                self.sums = vec![0; self.fields.len()];
+            }
+            // callgrind's `summary` also has what was counted outside of every function; cachegrind's stands at the end.
+            "totals" => self.totals = Some(numbers(value)?),
+            "summary" if !self.output.costs.is_empty() => self.totals = Some(numbers(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
+        match key {
+            "ob" => self.object = self.resolve(value, |reader| &mut reader.objects)?,
+            "fl" | "fi" | "fe" => self.file = self.resolve(value, |reader| &mut reader.files)?,
+            "fn" => {
+                self.function = self.resolve(value, |reader| &mut reader.functions)?;
+                self.file_of_function = self.file;
+            }
+            "cob" => drop(self.resolve(value, |reader| &mut reader.objects)?),
+            "cfi" | "cfl" => drop(self.resolve(value, |reader| &mut reader.files)?),
+            "cfn" => drop(self.resolve(value, |reader| &mut reader.functions)?),
+            "calls" => self.is_inclusive = true,
+            "jump" | "jcnd" => {}
+            _ => return Err("is no line of the format"),
+        }
+        Ok(())
+    }
+
+    /// `(12) name`, `(12)`, or a name.
+    fn resolve(&mut self, value: &str, table: fn(&mut Reader) -> &mut Names) -> Result<u32, &'static str> {
+        let compressed = value.strip_prefix('(').and_then(|rest| {
+            let (number, name) = rest.split_once(')')?;
+            Some((number.parse::<u64>().ok()?, name.trim()))
+        });
+        let Some((number, name)) = compressed else { return Ok(self.intern(value)) };
+        if name.is_empty() {
+            return table(self).get(&number).copied().ok_or("a name's number was not given a name before");
+        }
+        let name = self.intern(name);
+        table(self).insert(number, name);
+        Ok(name)
+    }
+
+    fn intern(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        let number = self.output.names.len() as u32;
+        self.output.names.push(name.to_owned());
+        self.known.insert(name.into(), number);
+        number
+    }
+
+    fn cost(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        if self.fields.is_empty() {
+            return Err("counts come before the names of the events");
+        }
+        let text = std::str::from_utf8(line).map_err(|_| "is no line of the format")?;
+        let mut words = text.split_ascii_whitespace();
+        for (at, is_there) in [self.has_address, self.has_line].into_iter().enumerate() {
+            if is_there {
+                let word = words.next().ok_or("a position is missing")?;
+                self.position[at] = position(word, self.position[at])?;
+            }
+        }
+        if std::mem::take(&mut self.is_inclusive) {
+            return Ok(());
+        }
+        let address = self.has_address.then_some(self.position[0]);
+        let key = (self.object, self.function, address.map_or(0, |address| address.wrapping_add(1)));
+        let costs = &mut self.output.costs;
+        let file = self.file_of_function;
+        let at = *self.by_place.entry(key).or_insert_with(|| {
+            let counts = Counts::default();
+            costs.push(Cost { object: key.0, function: key.1, file, line: 0, address, counts });
+            costs.len() - 1
+        });
+        let cost = &mut costs[at];
+        let line = if self.has_line { self.position[1] } else { 0 };
+        if line > 0 && self.file == cost.file && (cost.line == 0 || line < cost.line) {
+            cost.line = line;
+        }
+        for (event, word) in words.enumerate() {
+            let count: u64 = word.parse().map_err(|_| "a count is no whole number")?;
+            let sum = self.sums.get_mut(event).ok_or("has more counts than there are events")?;
+            *sum = sum.saturating_add(count);
+            if let Some(field) = self.fields[event] {
+                let field = field(&mut cost.counts);
+                *field = field.saturating_add(count);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<Output, CallgrindError> {
+        let totals = self.totals.ok_or(CallgrindError::Truncated)?;
+        for (at, event) in self.output.events.iter().enumerate() {
+            // Counts at the end that are 0 may be left out.
+            let (sum, total) = (self.sums[at], totals.get(at).copied().unwrap_or(0));
+            if sum != total {
+                return Err(CallgrindError::Sum { event: event.clone(), sum, total });
+            }
+        }
+        Ok(self.output)
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<u64>, &'static str> {
+    text.split_whitespace().map(|word| word.parse().map_err(|_| "a sum is no whole number")).collect()
+}
+
+/// A number, or one relative to the position before: `+3`, `-2`, `*`.
+fn position(word: &str, before: u64) -> Result<u64, &'static str> {
+    let number = |text: &str| {
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => text.parse(),
+        }
+        .map_err(|_| "a position is no number")
+    };
+    const BEYOND: &str = "a position is beyond all positions";
+    match word.as_bytes().first() {
+        Some(b'*') if word.len() == 1 => Ok(before),
+        Some(b'+') => before.checked_add(number(&word[1..])?).ok_or(BEYOND),
+        Some(b'-') => before.checked_sub(number(&word[1..])?).ok_or(BEYOND),
+        _ => number(word),
+    }
+}
+
+/// The range of a text without a mark for a level of recursion: `f'2` is `f`.
+fn without_level(name: &str) -> Range<usize> {
+    match name.rsplit_once('\'') {
+        Some((before, level)) if !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()) => {
+            0..before.len()
+        }
+        _ => 0..name.len(),
+    }
+}
+
+/// The symbol that a function's name stands for, without callgrind's mark for a level of recursion and without a version; none
+/// where the name is only an address.
+pub fn symbol(function: &str) -> Option<&str> {
+    let name = &function[without_level(function)];
+    let name = name.split('@').next().unwrap_or(name);
+    let is_address =
+        name.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    (!is_address && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! Offsets and sizes are the compiler's own: random structures and classes, compiled with GCC and Clang for three ABIs.
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use widthwise_anatomy::layout::{self, Layouts, TypeId};
+
+use crate::outcomes;
+use crate::programs::{is_installed, numbers, words, Programs, ABIS};
+
+const TYPES: [&str; 16] = [
+    "char",
+    "short",
+    "int",
+    "long",
+    "long long",
+    "float",
+    "double",
+    "long double",
+    "void*",
+    "bool",
+    "Enum",
+    "Plain&",
+    "int Plain::*",
+    "void (Plain::*)()",
+    "Plain",
+    "Choice",
+];
+const BIT_TYPES: [(&str, u32); 5] =
+    [("char", 8), ("unsigned short", 16), ("int", 32), ("long long", 64), ("bool", 1)];
+
+#[derive(Debug, Clone)]
+enum Part {
+    Field { ty: usize, length: Option<u32>, alignment: Option<u32> },
+    Bits { ty: usize, width: u32 },
+    Earlier { number: usize, length: Option<u32> },
+    Anonymous { is_union: bool, types: Vec<usize> },
+}
+
+#[derive(Debug, Clone)]
+struct Shape {
+    is_union: bool,
+    bases: Vec<usize>,
+    is_virtual: bool,
+    attribute: Option<&'static str>,
+    parts: Vec<Part>,
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        6 => (0..TYPES.len(), prop::option::weighted(0.2, 1..5_u32), prop::option::weighted(0.1, 0..6_u32))
+            .prop_map(|(ty, length, power)| Part::Field { ty, length, alignment: power.map(|power| 1 << power) }),
+        3 => (0..BIT_TYPES.len(), 1..64_u32)
+            .prop_map(|(ty, width)| Part::Bits { ty, width: (width - 1) % BIT_TYPES[ty].1 + 1 }),
+        2 => (any::<usize>(), prop::option::weighted(0.3, 1..4_u32))
+            .prop_map(|(number, length)| Part::Earlier { number, length }),
+        1 => (any::<bool>(), prop::collection::vec(0..10_usize, 1..4))
+            .prop_map(|(is_union, types)| Part::Anonymous { is_union, types }),
+    ]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let attribute = prop_oneof![
+        8 => Just(None),
+        1 => Just(Some("__attribute__((packed))")),
+        1 => Just(Some("__attribute__((aligned(32)))")),
+    ];
+    (
+        prop::bool::weighted(0.15),
+        prop::collection::vec(any::<usize>(), 0..3),
+        any::<bool>(),
+        attribute,
+        prop::collection::vec(part(), 0..8),
+    )
+        .prop_map(|(is_union, bases, is_virtual, attribute, parts)| Shape {
+            is_union,
+            bases,
+            is_virtual,
+            attribute,
+            parts,
+        })
+}
+
+/// What the compiler is asked, in the order of the numbers.
+#[derive(Debug)]
+enum Question {
+    Size(String),
+    Offset(String, String),
+}
+
+/// The program's text, and what its numbers say.
+fn program(shapes: &[Shape]) -> (String, Vec<Question>) {
+    let mut text = String::from(
+        "enum Enum { One, Two };\nstruct Plain { int number; char letter; };\nunion Choice { double d; char c[3]; };\n",
+    );
+    let mut questions = Vec::new();
+    let mut kinds: Vec<bool> = Vec::new();
+    for (number, shape) in shapes.iter().enumerate() {
+        let name = format!("Type{number}");
+        let keyword = if shape.is_union { "union" } else { "struct" };
+        let mut bases: Vec<usize> = Vec::new();
+        if !shape.is_union {
+            for base in shape.bases.iter().filter(|_| number > 0).map(|base| base % number) {
+                if !kinds[base] && !bases.contains(&base) {
+                    bases.push(base);
+                }
+            }
+        }
+        let list: Vec<String> = bases.iter().map(|base| format!("Type{base}")).collect();
+        let inherits = if list.is_empty() { String::new() } else { format!(" : {}", list.join(", ")) };
+        let _ = writeln!(text, "{keyword} {} {name}{inherits} {{", shape.attribute.unwrap_or_default());
+        questions.push(Question::Size(name.clone()));
+        for (place, part) in shape.parts.iter().enumerate() {
+            let field = format!("m{number}_{place}");
+            let array = |length: &Option<u32>| length.map_or(String::new(), |length| format!("[{length}]"));
+            match part {
+                Part::Field { ty, length, alignment } => {
+                    // No arrays of references, and no references in unions.
+                    let ty = if TYPES[*ty].ends_with('&') && (length.is_some() || shape.is_union) {
+                        0
+                    } else {
+                        *ty
+                    };
+                    let alignment =
+                        alignment.map_or(String::new(), |a| format!(" __attribute__((aligned({a})))"));
+                    let _ = writeln!(
+                        text,
+                        "  using T{place} = {}; T{place} {field}{}{alignment};",
+                        TYPES[ty],
+                        array(length)
+                    );
+                    if !TYPES[ty].ends_with('&') {
+                        questions.push(Question::Offset(name.clone(), field));
+                    }
+                }
+                Part::Bits { ty, width } => {
+                    let _ = writeln!(text, "  {} {field} : {width};", BIT_TYPES[*ty].0);
+                }
+                Part::Earlier { number: earlier, length } if number > 0 => {
+                    let earlier = earlier % number;
+                    // A type with a virtual table is no member of a union without a constructor.
+                    if shape.is_union && !kinds[earlier] {
+                        continue;
+                    }
+                    let _ = writeln!(text, "  Type{earlier} {field}{};", array(length));
+                    questions.push(Question::Offset(name.clone(), field));
+                }
+                Part::Earlier { .. } => {}
+                Part::Anonymous { is_union, types } => {
+                    let _ = write!(text, "  {} {{", if *is_union { "union" } else { "struct" });
+                    for (inner, ty) in types.iter().enumerate() {
+                        let _ = write!(text, " {} {field}_{inner};", TYPES[*ty % 10]);
+                    }
+                    text.push_str(" };\n");
+                }
+            }
+        }
+        if shape.is_virtual && !shape.is_union {
+            text.push_str("  virtual void act();\n");
+        }
+        let _ = writeln!(
+            text,
+            "}};\n{name}* use_{name};\nunsigned use_size_{name}({name}& it) {{ return sizeof(it); }}"
+        );
+        kinds.push(shape.is_union);
+    }
+    text.push_str("extern \"C\" { extern const unsigned facts[]; const unsigned facts[] = {\n");
+    for question in &questions {
+        let _ = match question {
+            Question::Size(of) => writeln!(text, "  sizeof({of}),"),
+            Question::Offset(of, field) => writeln!(text, "  __builtin_offsetof({of}, {field}),"),
+        };
+    }
+    text.push_str("}; }\n");
+    (text, questions)
+}
+
+fn type_named(layouts: &Layouts, name: &str) -> TypeId {
+    let found = layout::drawing::find(layouts, name);
+    found.unwrap_or_else(|others| panic!("{name} is none of the types, or several: {others:?}"))
+}
+
+fn is_as_the_compiler_says(layouts: &Layouts, questions: &[Question], truth: &[u64], text: &str) {
+    assert_eq!(truth.len(), questions.len());
+    for (question, truth) in questions.iter().zip(truth) {
+        let reported = match question {
+            Question::Size(name) => layouts.size(type_named(layouts, name)),
+            Question::Offset(name, field) => {
+                let of = layouts.aggregate(type_named(layouts, name)).unwrap();
+                let member = of.members.iter().find(|member| member.name.as_deref() == Some(field)).unwrap();
+                member.offset.unwrap()
+            }
+        };
+        assert_eq!(reported, *truth, "{} {question:?}\n{text}", layouts.abi);
+    }
+}
+
+/// Every byte belongs to one piece, and the parts of a difference sum to it.
+fn sums_are_exact(baseline: &Layouts, variant: &Layouts, text: &str) {
+    for id in &baseline.aggregates {
+        let of = baseline.aggregate(*id).unwrap();
+        let pieces = baseline.segments(of, of.size, layout::Part::Whole, None);
+        let mut end = 0;
+        for piece in &pieces {
+            assert_eq!(piece.offset, end, "{}: {pieces:?}\n{text}", of.name);
+            end += piece.size;
+        }
+        assert_eq!(end, of.size, "{}: {pieces:?}\n{text}", of.name);
+    }
+    let comparison = layout::compare(baseline, variant, &layout::Weights::new());
+    assert!(comparison.only_baseline.is_empty() && comparison.only_variant.is_empty(), "{comparison:?}");
+    for difference in &comparison.differences {
+        let sum: i64 = difference.shares.iter().map(|share| share.bytes).sum();
+        assert_eq!(sum, -difference.saved(), "{difference:?}\n{text}");
+    }
+}
+
+#[test]
+fn offsets_and_sizes_are_the_compilers() {
+    let compilers: Vec<&str> = ["g++", "clang++"].into_iter().filter(|name| is_installed(name)).collect();
+    if compilers.len() < 2 {
+        outcomes::skipped("of g++ and clang++ one is not installed");
+    }
+    let programs = Programs::new();
+    let mut runner = TestRunner::new(Config { cases: 12, failure_persistence: None, ..Config::default() });
+    let strategy = prop::collection::vec(shape(), 1..16);
+    let result = runner.run(&strategy, |shapes| {
+        let (text, questions) = program(&shapes);
+        programs.write("types.cc", &text);
+        for compiler in &compilers {
+            let mut all = Vec::new();
+            for (number, (abi, option)) in ABIS.iter().enumerate() {
+                let version = ["-gdwarf-5", "-gdwarf-4", "-gdwarf-3"][number];
+                let built = programs.build(compiler, "types.cc", &[option, version]);
+                let layouts = layout::read(&built, 1).unwrap();
+                assert_eq!(layouts.abi, *abi);
+                assert!(layouts.unread.is_empty(), "{:?}", layouts.unread);
+                is_as_the_compiler_says(&layouts, &questions, &numbers(&built, "facts"), &text);
+                all.push(layouts);
+            }
+            sums_are_exact(&all[0], &all[1], &text);
+            sums_are_exact(&all[0], &all[2], &text);
+        }
+        Ok(())
+    });
+    result.unwrap();
+}
+
+/// A better order is one that the compiler gives: the structure is written again in it.
+#[test]
+fn a_better_order_saves_what_it_says() {
+    let fields =
+        [("char", "a"), ("long", "b"), ("char", "c"), ("void*", "d"), ("short", "e"), ("double", "f")];
+    let text = |order: &[&str]| {
+        let declared: String = order
+            .iter()
+            .map(|name| {
+                let (ty, _) = fields.iter().find(|(_, field)| field == name).unwrap();
+                format!(" {ty} {name};")
+            })
+            .collect();
+        format!(
+            "struct Base {{ virtual void act(); int base; }};\n\
+             struct Loose : Base {{{declared} unsigned x : 3; unsigned y : 7; }};\n\
+             Loose* use; unsigned size(Loose& it) {{ return sizeof(it); }}\n"
+        )
+    };
+    let programs = Programs::new();
+    programs.write("now.cc", &text(&fields.map(|(_, name)| name)));
+    for (_, option) in &ABIS[1..] {
+        let read =
+            |source: &str, option: &str| layout::read(&programs.build("g++", source, &[option]), 1).unwrap();
+        let (baseline, variant) = (read("now.cc", "-m64"), read("now.cc", option));
+        let (a, b) = (type_named(&baseline, "Loose"), type_named(&variant, "Loose"));
+        let order = layout::better(&baseline, a, &variant, b).expect("a better order");
+        assert!(order.baseline_size < baseline.size(a), "{order:?}");
+        let bits = order.members.iter().position(|name| name == "x").unwrap();
+        assert_eq!(order.members[bits + 1], "y", "bit fields stay together");
+        let declared: String = order
+            .members
+            .iter()
+            .map(|name| match fields.iter().find(|(_, field)| field == name) {
+                Some((ty, _)) => format!(" {ty} {name};"),
+                None if name == "x" => " unsigned x : 3; unsigned y : 7;".to_owned(),
+                None => String::new(),
+            })
+            .collect();
+        programs.write(
+            "then.cc",
+            &format!(
+                "struct Base {{ virtual void act(); int base; }};\nstruct Loose : Base {{{declared} }};\n\
+                 Loose* use; unsigned size(Loose& it) {{ return sizeof(it); }}\n"
+            ),
+        );
+        for (option, reported) in [("-m64", order.baseline_size), (*option, order.variant_size)] {
+            let then = read("then.cc", option);
+            assert_eq!(then.size(type_named(&then, "Loose")), reported, "{option} {order:?}");
+        }
+    }
+}
+
+/// The virtual table says where a virtual base is: its first word is the offset (Itanium C++ ABI, 2.5.2).
+#[test]
+fn virtual_bases_are_where_the_virtual_table_says() {
+    let programs = Programs::new();
+    programs.write(
+        "virtual.cc",
+        "struct Shared { virtual ~Shared(); long number; char letter; };\n\
+         struct Left : virtual Shared { void* left; };\n\
+         struct Right : virtual Shared { short right; };\n\
+         struct Both : Left, Right { char both; virtual void act(); };\n\
+         struct Table { virtual void act(); };\n\
+         struct Primary : virtual Table { double value; };\n\
+         void Both::act() {} Both make() { return Both(); } Primary other() { return Primary(); }\n\
+         Left left() { return Left(); } Right right() { return Right(); }\n",
+    );
+    for compiler in ["g++", "clang++"] {
+        if !is_installed(compiler) {
+            outcomes::skipped("clang++ is not installed");
+            continue;
+        }
+        for (abi, option) in ABIS {
+            let built = programs.build(compiler, "virtual.cc", &[option]);
+            let layouts = layout::read(&built, 1).unwrap();
+            let word = usize::from(layouts.address_size);
+            for (class, base, table) in [
+                ("Left", "Shared", "_ZTV4Left"),
+                ("Right", "Shared", "_ZTV5Right"),
+                ("Both", "Shared", "_ZTV4Both"),
+                ("Primary", "Table", "_ZTV7Primary"),
+            ] {
+                let truth = words(&built, table, word)[0];
+                let of = layouts.aggregate(type_named(&layouts, class)).unwrap();
+                let member = of.members.iter().find(|member| member.name.as_deref() == Some(base));
+                let reported = member.expect(base).offset;
+                assert_eq!(reported, Some(truth), "{compiler} {abi} {class}: {of:?}");
+            }
+        }
+    }
+}

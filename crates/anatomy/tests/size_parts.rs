@@ -1,0 +1,252 @@
+//! Known truths of a file's parts: compile units, inlined copies, waste. Programs whose parts are known, in three ABIs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use widthwise_anatomy::debug::{self, Sections, Units};
+use widthwise_anatomy::elf::{section_flag, section_type, Elf};
+use widthwise_anatomy::size::inlined::{self, Origin};
+use widthwise_anatomy::size::waste::{self, Waste, WasteKind};
+use widthwise_anatomy::size::{self, by_unit::UnitRow};
+
+const ABIS: [(&str, &str, u64, u64); 3] = [
+    ("x86-64", "", 8, 24),
+    ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu", 4, 12),
+    ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu", 4, 8),
+];
+
+const FIRST: &str = r#"
+#include <cstdio>
+static inline __attribute__((always_inline)) int copied(int value, int other) {
+  for (int at = 0; at < other; at++) value = value * 31 + (value >> 3) + at;
+  return value;
+}
+long table_of_first[40] = {1, 2, 3};
+int second(int);
+__attribute__((noinline)) int one(int a, int b) { return copied(a, b) + 1; }
+__attribute__((noinline)) int two(int a, int b) { return copied(b, a) - 1; }
+int main(int argc, char **) { printf("%d", one(argc, 3) + two(argc, 4) + copied(argc, 9) + second(argc)); }
+"#;
+const SECOND: &str = r#"
+long table_of_second[60] = {4, 5, 6};
+int second(int value) { return (int)table_of_second[value & 31] + value; }
+"#;
+
+/// A folder with a program built from these sources.
+fn build(folder: &Path, name: &str, sources: &[(&str, &str)], options: &str) -> PathBuf {
+    let mut words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+    for (source, text) in sources {
+        std::fs::write(folder.join(source), text).unwrap();
+        words.push((*source).to_owned());
+    }
+    let output = Command::new("g++").current_dir(folder).args(&words).args(["-o", name]).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    folder.join(name)
+}
+
+/// A program's parts.
+struct Parts {
+    rows: Vec<UnitRow>,
+    origins: Vec<Origin>,
+    waste: Vec<Waste>,
+    /// Bytes of the executable sections.
+    code: u64,
+}
+
+impl Parts {
+    fn of_unit(&self, unit: &str, section: &str) -> u64 {
+        let is_it = |row: &&UnitRow| row.unit == unit && row.section == section;
+        self.rows.iter().find(is_it).map_or(0, |row| row.bytes)
+    }
+
+    fn origin(&self, name: &str) -> &Origin {
+        let is_it = |origin: &&Origin| String::from_utf8_lossy(&origin.name).contains(name);
+        self.origins.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {:?}", self.origins))
+    }
+
+    fn waste(&self, kind: WasteKind, name: &str) -> Option<&Waste> {
+        self.waste.iter().find(|waste| waste.kind == kind && waste.name.contains(name))
+    }
+}
+
+/// Reads a file's parts. The sums are exact for each file.
+fn parts(path: &Path) -> Parts {
+    let bytes = std::fs::read(path).unwrap();
+    let elf = Elf::read(&bytes).unwrap();
+    let named = elf.named();
+    let sections = Sections::of(&elf);
+    let units: Units = debug::read(&sections, 2);
+    assert_eq!(units.unread, Vec::<String>::new(), "{}", path.display());
+    let rows = size::units(&elf, &named, &sections, &units);
+    assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), bytes.len() as u64, "{}", path.display());
+    let is_code = |section: &&widthwise_anatomy::elf::Section| {
+        section.has(section_flag::EXECINSTR) && section.kind != section_type::NOBITS
+    };
+    let code = elf.sections.iter().filter(is_code).map(|section| section.size).sum();
+    let origins = inlined::origins(&elf, &named, &units);
+    let sum: u64 = origins.iter().map(|origin| origin.own + origin.inlined).sum();
+    assert_eq!(sum, code, "{}", path.display());
+    Parts { rows, origins, waste: waste::find(&elf, &named), code }
+}
+
+#[test]
+fn bytes_belong_to_the_unit_that_they_come_from_and_copies_to_the_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = [("first.cc", FIRST), ("second.cc", SECOND)];
+    for (abi, option, ..) in ABIS {
+        let long = if abi == "x86-64" { 8 } else { 4 };
+        for (number, more) in
+            ["-gdwarf-5", "-gdwarf-4 -fPIE -pie", "-gdwarf-3", "-gdwarf-2", "-g -gz=zlib", "-g -flto -no-pie"]
+                .iter()
+                .enumerate()
+        {
+            let path =
+                build(folder.path(), &format!("{abi}-{number}"), &sources, &format!("-O1 {option} {more}"));
+            let found = parts(&path);
+            let copied = found.origin("copied");
+            assert_eq!((copied.own, copied.copies), (0, 3), "{abi} {more}: {copied:?}");
+            assert!(copied.inlined > 20 && copied.inlined < found.code, "{abi} {more}: {copied:?}");
+            let one = found.origin("_Z3oneii");
+            assert!(one.own > 0 && one.copies == 0, "{abi} {more}: {one:?}");
+            if more.contains("lto") {
+                continue;
+            }
+            assert_eq!(found.of_unit("first.cc", ".data"), 40 * long, "{abi} {more}: {:#?}", found.rows);
+            assert_eq!(found.of_unit("second.cc", ".data"), 60 * long, "{abi} {more}: {:#?}", found.rows);
+            for (unit, section) in [("first.cc", ".text"), ("second.cc", ".text"), ("first.cc", ".eh_frame")]
+            {
+                assert!(found.of_unit(unit, section) > 8, "{abi} {more} {unit} {section}: {:#?}", found.rows);
+            }
+            // Offsets in compressed sections are none of the file.
+            let is_plain = !more.contains("-gz");
+            for section in [".debug_info", ".debug_line", ".debug_abbrev"] {
+                let bytes = found.of_unit("second.cc", section);
+                assert_eq!(bytes > 0, is_plain, "{abi} {more} {section}: {:#?}", found.rows);
+            }
+            if is_plain {
+                assert_eq!(found.of_unit("", ".debug_info"), 0, "{abi} {more}: {:#?}", found.rows);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_without_debug_information_have_one_unit_and_no_copies() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = [("first.cc", FIRST), ("second.cc", SECOND)];
+    for options in ["-O1", "-O1 -g -s"] {
+        let found = parts(&build(folder.path(), "program", &sources, options));
+        assert!(found.rows.iter().all(|row| row.unit.is_empty()), "{options}: {:?}", found.rows);
+        assert!(found.origins.iter().all(|origin| origin.copies == 0), "{options}: {:?}", found.origins);
+    }
+}
+
+const WASTEFUL: &str = r#"
+#include <vector>
+struct Base { virtual ~Base() {} virtual int fixed() { return 1; } virtual int changed() { return 2; } virtual int pure() = 0; };
+struct Left : Base { int changed() override { return 3; } int pure() override { return 4; } virtual int late() { return 5; } };
+struct Right : Base { int pure() override { return 6; } };
+struct Other { virtual int other() { return 7; } long data; };
+struct Mixed : Base, Other { int pure() override { return 8; } int other() override { return 9; } };
+struct Shared : virtual Other { virtual int shared() { return 10; } };
+struct Apple { int a; };
+struct Pear { int p; };
+__attribute__((noinline)) void add(std::vector<Apple *> &all, Apple *one) { all.push_back(one); }
+__attribute__((noinline)) void add(std::vector<Pear *> &all, Pear *one) { all.push_back(one); }
+extern const double first_table[8], second_table[8];
+const double first_table[8] = {1.5, 2.5, 3.5, 4.5};
+const double second_table[8] = {1.5, 2.5, 3.5, 4.5};
+extern const char first_text[], second_text[];
+const char first_text[] = "a text that is there twice";
+const char second_text[] = "a text that is there twice";
+int main(int argc, char **) {
+  Base *all[] = {new Left, new Right, new Mixed};
+  Other *other = new Shared;
+  std::vector<Apple *> apples;
+  std::vector<Pear *> pears;
+  add(apples, new Apple);
+  add(pears, new Pear);
+  return all[argc]->fixed() + all[argc]->changed() + all[argc]->pure() + other->other() + (int)apples.size() +
+         (int)pears.size() + (int)first_table[argc] + (int)second_table[argc] + first_text[argc] + second_text[argc];
+}
+"#;
+
+#[test]
+fn waste_has_names_and_the_bytes_that_follow_from_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    for (abi, option, word, record) in ABIS {
+        for (more, record) in [("-fPIE -pie", record), ("-no-pie", 0)] {
+            let options = format!("-O1 {option} {more}");
+            let found = parts(&build(folder.path(), "wasteful", &[("wasteful.cc", WASTEFUL)], &options));
+            let virtuals = |name: &str| found.waste(WasteKind::NeverOverridden, name);
+            // `fixed` is in the tables of Base (if the linker keeps it), Left, Right and Mixed.
+            let fixed = virtuals("Base::fixed").unwrap_or_else(|| panic!("{abi} {more}: {:#?}", found.waste));
+            assert!((3..=4).contains(&fixed.count), "{abi} {more}: {fixed:?}");
+            assert_eq!(fixed.bytes, fixed.count * (word + record), "{abi} {more}: {fixed:?}");
+            let late = virtuals("Left::late").unwrap_or_else(|| panic!("{abi} {more}: {:#?}", found.waste));
+            assert_eq!((late.count, late.bytes), (1, word + record), "{abi} {more}");
+            for overridden in ["changed", "pure", "other", "shared", "~"] {
+                assert_eq!(virtuals(overridden), None, "{abi} {more}");
+            }
+            let template =
+                found.waste(WasteKind::PointerTemplates, "_M_realloc_insert").map(|waste| waste.count);
+            assert_eq!(template, Some(2), "{abi} {more}: {:#?}", found.waste);
+            let constants = |name: &str| {
+                found.waste(WasteKind::DuplicateConstants, name).map(|waste| (waste.count, waste.bytes))
+            };
+            assert_eq!(constants("first_table"), Some((2, 64)), "{abi} {more}: {:#?}", found.waste);
+            assert_eq!(constants("first_text"), Some((2, 27)), "{abi} {more}: {:#?}", found.waste);
+        }
+    }
+}
+
+#[test]
+fn changed_bytes_are_an_error_or_the_sums_stay_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = [("wasteful.cc", WASTEFUL)];
+    let path = build(folder.path(), "program", &sources, "-O1 -g -fPIE -pie");
+    let whole = std::fs::read(path).unwrap();
+    let elf = Elf::read(&whole).unwrap();
+    // Tables of the linker and of the debugger, whose contents are followed.
+    let followed: Vec<std::ops::Range<u64>> = elf
+        .sections
+        .iter()
+        .filter(|section| {
+            section.name.starts_with(".debug")
+                || section.name.starts_with(".rel")
+                || section.name.starts_with(".data")
+        })
+        .map(widthwise_anatomy::elf::Section::file_range)
+        .collect();
+    let mut seed = 7_u32;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 4) as usize % below.max(1)
+    };
+    let mut read = 0;
+    for round in 0..600 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + round % 7 {
+            let range = &followed[random(followed.len())];
+            let at = range.start as usize + random((range.end - range.start) as usize);
+            bytes[at] = random(256) as u8;
+        }
+        let Ok(elf) = Elf::read(&bytes) else { continue };
+        let named = elf.named();
+        let sections = Sections::of(&elf);
+        let units = debug::read(&sections, 1);
+        let rows = size::units(&elf, &named, &sections, &units);
+        assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), bytes.len() as u64, "round {round}");
+        let is_code = |section: &&widthwise_anatomy::elf::Section| section.has(section_flag::EXECINSTR);
+        let code: u64 = elf.sections.iter().filter(is_code).map(|section| section.size).sum();
+        let origins = inlined::origins(&elf, &named, &units);
+        assert_eq!(
+            origins.iter().map(|origin| origin.own + origin.inlined).sum::<u64>(),
+            code,
+            "round {round}"
+        );
+        waste::find(&elf, &named);
+        read += 1;
+    }
+    assert_eq!(read, 600, "no header was changed");
+}

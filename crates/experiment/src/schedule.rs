@@ -1,0 +1,238 @@
+//! The order of the runs in a round: pure, and the same for the same seed, so that a campaign can be resumed.
+
+use crate::rng::Rng;
+
+/// Bytes of environment padding are drawn from `0..MOST_PADDING`: one page, after which stack positions
+/// repeat (Mytkowicz et al. 2009; hyperfine draws from the same range).
+pub const MOST_PADDING: usize = 4096;
+
+/// One run to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Index of the participant.
+    pub participant: usize,
+    /// Bytes by which the environment is padded.
+    pub padding: usize,
+    /// Which of its layouts the participant has in this run.
+    pub layout: u32,
+}
+
+/// Where the variants run in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Between the baseline and the A/A control; every second round has the opposite order.
+    #[default]
+    Between,
+    /// Anywhere: every order is equally likely, independent of the other rounds.
+    Random,
+}
+
+impl Order {
+    /// Both; the first is the default.
+    pub const ALL: [Order; 2] = [Order::Between, Order::Random];
+
+    /// The name in spec files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Between => "between",
+            Order::Random => "random",
+        }
+    }
+}
+
+/// Which orders the rounds of a campaign have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// The seed of orders and paddings.
+    pub seed: u64,
+    /// How many participants there are.
+    pub participants: usize,
+    /// The baseline and the control, between which the others are run. Without them every order is equally likely.
+    pub reference: Option<[usize; 2]>,
+    /// How many layouts each participant has: 0 or 1, if not several.
+    pub layouts: u32,
+    /// For how many rounds in a row a layout is kept: 2 where the second round has the opposite order, otherwise 1.
+    pub rounds_a_layout: u32,
+}
+
+impl Schedule {
+    /// All participants, once each, for the round of that number.
+    ///
+    /// With a reference, rounds come in twos. The first has the variants in a random order between the baseline and the
+    /// control, and chance decides which of these two is first; the second has the opposite order. A variant is then
+    /// compared with a run before it and with one after it, and a drift that is linear over both rounds cancels. From
+    /// eight participants on, the baseline and the control are at a quarter and at three quarters of the round, which
+    /// is closer to all others (least variance of the contrast under a random walk).
+    pub fn round(&self, number: u32) -> Vec<Slot> {
+        let (first, is_mirrored) = match self.reference {
+            Some(_) => (number & !1, number & 1 == 1),
+            None => (number, false),
+        };
+        let mut order = self.order(first);
+        if is_mirrored {
+            order.reverse();
+        }
+        let layout = self.layout(number);
+        let mut rng = Rng::named(self.seed, &["padding", &number.to_string()]);
+        let slot = |participant| Slot { participant, padding: rng.below(MOST_PADDING), layout };
+        order.into_iter().map(slot).collect()
+    }
+
+    /// The layout that all participants have in the round of that number, from 0. All layouts come, in a random order,
+    /// before one comes again.
+    pub fn layout(&self, number: u32) -> u32 {
+        if self.layouts < 2 {
+            return 0;
+        }
+        let step = number / self.rounds_a_layout.max(1);
+        let (turn, place) = (step / self.layouts, step % self.layouts);
+        let mut layouts: Vec<usize> = (0..self.layouts as usize).collect();
+        shuffle(&mut layouts, &mut Rng::named(self.seed, &["layout", &turn.to_string()]));
+        layouts[place as usize] as u32
+    }
+
+    fn order(&self, number: u32) -> Vec<usize> {
+        let mut rng = Rng::named(self.seed, &["schedule", &number.to_string()]);
+        let is_other = |one: &usize| self.reference.is_none_or(|reference| !reference.contains(one));
+        let mut order: Vec<usize> = (0..self.participants).filter(is_other).collect();
+        shuffle(&mut order, &mut rng);
+        if let Some(mut reference) = self.reference {
+            shuffle(&mut reference, &mut rng);
+            let outside = (self.participants / 4).saturating_sub(1).min(order.len() / 2);
+            order.insert(order.len() - outside, reference[1]);
+            order.insert(outside, reference[0]);
+        }
+        order
+    }
+}
+
+/// Fisher and Yates, from the end.
+fn shuffle(values: &mut [usize], rng: &mut Rng) {
+    for last in (1..values.len()).rev() {
+        values.swap(last, rng.below(last + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(seed: u64, participants: usize, reference: Option<[usize; 2]>) -> Schedule {
+        Schedule { seed, participants, reference, layouts: 1, rounds_a_layout: 2 }
+    }
+
+    fn orders(schedule: Schedule, rounds: u32) -> Vec<Vec<usize>> {
+        (0..rounds)
+            .map(|number| schedule.round(number).iter().map(|slot| slot.participant).collect())
+            .collect()
+    }
+
+    #[test]
+    fn every_round_has_every_participant_once() {
+        for participants in 2..70 {
+            for reference in [None, Some([0, participants - 1]), Some([1, 0])] {
+                for mut order in orders(schedule(7, participants, reference), 10) {
+                    order.sort_unstable();
+                    assert!(order.into_iter().eq(0..participants));
+                }
+            }
+        }
+    }
+
+    /// A campaign that is resumed must get the orders that it would have had: this test fails if they change.
+    #[test]
+    fn orders_and_paddings_never_change() {
+        let golden = |reference| -> Vec<Vec<(usize, usize)>> {
+            let slots = |number| schedule(7, 4, reference).round(number);
+            (0..3)
+                .map(|number| slots(number).iter().map(|slot| (slot.participant, slot.padding)).collect())
+                .collect()
+        };
+        assert_eq!(
+            golden(Some([0, 3])),
+            [
+                [(0, 3854), (2, 2560), (1, 126), (3, 740)],
+                [(3, 3223), (1, 1484), (2, 4042), (0, 1991)],
+                [(0, 2675), (1, 898), (2, 2806), (3, 1316)]
+            ]
+        );
+        assert_eq!(
+            golden(None),
+            [
+                [(3, 3854), (0, 2560), (2, 126), (1, 740)],
+                [(3, 3223), (0, 1484), (1, 4042), (2, 1991)],
+                [(1, 2675), (0, 898), (3, 2806), (2, 1316)]
+            ]
+        );
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+        for reference in [None, Some([0, 3])] {
+            let rounds = |seed| (0..20).map(|n| schedule(seed, 4, reference).round(n)).collect::<Vec<_>>();
+            assert_eq!(rounds(1), rounds(1));
+            assert_ne!(rounds(1), rounds(2));
+        }
+    }
+
+    #[test]
+    fn without_a_reference_every_participant_is_equally_likely_at_every_position() {
+        let mut places = [[0u32; 4]; 4];
+        for order in orders(schedule(3, 4, None), 4000) {
+            for (place, participant) in order.into_iter().enumerate() {
+                places[participant][place] += 1;
+            }
+        }
+        // Binomial(4000, 1/4): mean 1000, standard deviation 27; five of them either way.
+        assert!(places.iter().flatten().all(|n| (860..1140).contains(n)), "{places:?}");
+    }
+
+    #[test]
+    fn variants_run_between_the_baseline_and_the_control_and_both_come_first_equally_often() {
+        for participants in 3..8 {
+            let control = participants - 1;
+            let orders = orders(schedule(5, participants, Some([0, control])), 400);
+            for order in &orders {
+                let mut ends = [order[0], order[participants - 1]];
+                ends.sort_unstable();
+                assert_eq!(ends, [0, control]);
+            }
+            // The opposite order follows each order, so that this is exact.
+            assert_eq!(orders.iter().filter(|order| order[0] == 0).count(), 200);
+        }
+    }
+
+    #[test]
+    fn a_linear_drift_cancels_over_two_rounds_in_every_comparison_with_the_baseline() {
+        for participants in 3..40 {
+            let control = participants - 1;
+            let orders = orders(schedule(11, participants, Some([0, control])), 60);
+            for pair in orders.chunks(2) {
+                let time = |one: usize| -> usize {
+                    let place =
+                        |order: &Vec<usize>| order.iter().position(|other| *other == one).unwrap_or(0);
+                    place(&pair[0]) + place(&pair[1])
+                };
+                assert!((0..participants).all(|one| time(one) == participants - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn every_layout_comes_once_before_one_comes_again_and_stays_for_a_pair_of_rounds() {
+        for layouts in [2, 3, 8] {
+            let schedule = Schedule { layouts, ..schedule(3, 4, Some([0, 3])) };
+            let of_pairs: Vec<u32> = (0..5 * layouts).map(|pair| schedule.layout(2 * pair)).collect();
+            assert!((0..10 * layouts).all(|round| schedule.layout(round) == of_pairs[round as usize / 2]));
+            for turn in of_pairs.chunks(layouts as usize) {
+                let mut sorted = turn.to_vec();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..layouts));
+            }
+            let turns: Vec<&[u32]> = of_pairs.chunks(layouts as usize).collect();
+            assert!(turns.iter().any(|turn| turn != &turns[0]), "the order is random");
+            assert!(schedule.round(5).iter().all(|slot| slot.layout == schedule.layout(5)));
+        }
+        assert!((0..20).all(|round| schedule(3, 4, None).layout(round) == 0));
+    }
+}

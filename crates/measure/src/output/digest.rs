@@ -1,0 +1,166 @@
+//! The output of a run: its standard output or the files it wrote, filtered, as a digest; and how two outputs
+//! differ.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use widthwise_experiment::bytes;
+use widthwise_experiment::model::OutputCheck;
+
+use crate::run::reported;
+
+/// Lines of an output that a diff covers around the first difference.
+const WINDOW: usize = 200;
+/// Lines of a diff that are kept.
+const MOST_DIFF_LINES: usize = 60;
+
+/// Reads outputs and caches what the filter made of each, since most runs print the same.
+#[derive(Debug, Default)]
+pub struct Reader {
+    filtered: HashMap<String, String>,
+}
+
+impl Reader {
+    /// The digest of an output; `keep` gives the path for the filtered text if it is new.
+    ///
+    /// # Errors
+    /// The program did not write a named file, or a filter failed, as a sentence.
+    pub fn digest(
+        &mut self,
+        check: &OutputCheck,
+        stdout: &Path,
+        directory: &Path,
+        keep: Option<&Path>,
+    ) -> Result<String, String> {
+        let mut raw = raw(check, stdout, directory)?;
+        if check.without_metrics && check.files.is_empty() {
+            raw = reported::without_report(&raw);
+        }
+        let raw_digest = blake3::hash(&raw).to_hex()[..32].to_owned();
+        if keep.is_none() {
+            if let Some(known) = self.filtered.get(&raw_digest) {
+                return Ok(known.clone());
+            }
+        }
+        let text = match &check.filter {
+            Some(filter) => pass_through(filter, &raw, directory)?,
+            None => raw,
+        };
+        let digest = blake3::hash(&text).to_hex()[..32].to_owned();
+        if let Some(path) = keep {
+            std::fs::write(path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        self.filtered.insert(raw_digest, digest.clone());
+        Ok(digest)
+    }
+}
+
+fn raw(check: &OutputCheck, stdout: &Path, directory: &Path) -> Result<Vec<u8>, String> {
+    if check.files.is_empty() {
+        return std::fs::read(stdout).map_err(|error| format!("{}: {error}", stdout.display()));
+    }
+    let mut all = Vec::new();
+    for file in &check.files {
+        let path = directory.join(file);
+        let mut opened = std::fs::File::open(&path)
+            .map_err(|error| format!("it did not write the file {}: {error}", file.display()))?;
+        if check.files.len() > 1 {
+            all.extend(format!("==> {} <==\n", file.display()).bytes());
+        }
+        opened.read_to_end(&mut all).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(all)
+}
+
+fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(bytes::os(filter))
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("the filter `{filter}` could not be started: {error}"))?;
+    let input = child.stdin.take();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A filter may stop reading early, as `head` does.
+            input.map(|mut pipe| pipe.write_all(text))
+        });
+        child.wait_with_output()
+    })
+    .map_err(|error| format!("the filter `{filter}`: {error}"))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let last = complaint.lines().next_back().unwrap_or("no message");
+        return Err(format!("the filter `{filter}` failed ({}): {last}", output.status));
+    }
+    Ok(output.stdout)
+}
+
+/// A unified diff of two stored outputs, starting shortly before the first difference.
+pub fn difference(baseline: &Path, variant: &Path, names: (&str, &str)) -> std::io::Result<String> {
+    let (old, new) = (read_lossy(baseline)?, read_lossy(variant)?);
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(3);
+    let window = |lines: &[&str]| -> String {
+        lines[from.min(lines.len())..(from + WINDOW).min(lines.len())].concat()
+    };
+    let (old_part, new_part) = (window(&old), window(&new));
+    let diff = similar::TextDiff::from_lines(&old_part, &new_part);
+    let text = diff.unified_diff().context_radius(3).header(names.0, names.1).to_string();
+    let mut lines: Vec<&str> = text.lines().take(MOST_DIFF_LINES).collect();
+    let note = format!("(the first difference is in line {})", same + 1);
+    lines.push(&note);
+    Ok(lines.join("\n"))
+}
+
+fn read_lossy(path: &Path) -> std::io::Result<String> {
+    // Enough for a window on any text; a diff must not read gigabytes of binary output.
+    const MOST: u64 = 64 << 20;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Where a variant's first output is stored.
+pub fn kept(folder: &Path, slug: &str) -> PathBuf {
+    folder.join("output").join(slug)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_shows_the_first_difference_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+        std::fs::write(&a, &lines).unwrap();
+        std::fs::write(&b, lines.replace("line 700\n", "LINE 700\n")).unwrap();
+        let diff = difference(&a, &b, ("x86-64", "i386")).unwrap();
+        assert!(diff.contains("-line 700") && diff.contains("+LINE 700"), "{diff}");
+        assert!(diff.contains("line 701)"), "{diff}");
+        assert!(!diff.contains("line 600"), "{diff}");
+    }
+
+    #[test]
+    fn a_filter_decides_what_is_compared_and_its_failure_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("stdout");
+        let check = |filter: &str| OutputCheck { filter: Some(filter.into()), ..OutputCheck::default() };
+        let digest = |text: &str, filter: &str| {
+            std::fs::write(&out, text).unwrap();
+            Reader::default().digest(&check(filter), &out, folder.path(), None)
+        };
+        assert_eq!(digest("x 1s\n", "sed 's/[0-9]*s//'"), digest("x 2s\n", "sed 's/[0-9]*s//'"));
+        assert_ne!(digest("x 1s\n", "cat"), digest("x 2s\n", "cat"));
+        assert!(digest("x", "exit 3").unwrap_err().contains("failed"));
+    }
+}

@@ -1,0 +1,11 @@
+//! Passes after the timed rounds, in which nothing is timed: memory over time, emulated counters, the
+//! instructions of operations, the heap, functions.
+
+mod counted_rounds;
+pub mod emulated_counters;
+pub mod emulated_machine;
+pub mod functions;
+pub mod heap;
+pub mod memory;
+pub mod operation_instructions;
+mod valgrind;

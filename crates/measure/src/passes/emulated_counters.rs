@@ -1,0 +1,244 @@
+//! Counts by emulation, where the machine has no counters: rounds of their own, after the timed ones, in which valgrind's
+//! cachegrind runs every participant. Nothing of them is timed, addresses are fixed and the environment is not padded, so
+//! that a program that does the same each time counts the same each time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use widthwise_experiment::outcome::{Ending, Reading, Source};
+use widthwise_experiment::Metric;
+
+use crate::comparison::CampaignObserver;
+use crate::output::digest;
+use crate::passes::counted_rounds::CountedRounds;
+use crate::passes::valgrind::{self, Tool, SLOWER};
+use crate::plan::{Participant, Plan};
+use crate::rounds::{End, RoundsError};
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::limits::Limits;
+use crate::run::result::{RunError, RunResult};
+use crate::run::runner::Runner;
+
+/// A metric, and the events of cachegrind's output that add up to it (named as in valgrind's manual, "Cachegrind").
+/// References of the last level are the misses of the first.
+const EVENTS: [(&str, &[&str]); 5] = [
+    ("instructions", &["Ir"]),
+    ("branches", &["Bc", "Bi"]),
+    ("branch_misses", &["Bcm", "Bim"]),
+    ("cache_references", &["I1mr", "D1mr", "D1mw"]),
+    ("cache_misses", &["ILmr", "DLmr", "DLmw"]),
+];
+
+const CACHEGRIND: Tool = Tool {
+    options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
+    file: "--cachegrind-out-file",
+};
+
+/// What is emulated, and of whom.
+#[derive(Debug)]
+pub struct Emulation<'a> {
+    /// The campaign; its participants are those that can be compared.
+    pub plan: &'a Plan,
+    /// The number of the first emulated round.
+    pub first_round: u32,
+    /// The metrics that are counted.
+    pub metrics: Vec<Metric>,
+    /// The output of each participant outside valgrind, as a digest.
+    pub outputs: BTreeMap<String, String>,
+    /// So many rounds are made where counts change from round to round.
+    pub most_rounds: u32,
+}
+
+/// Makes the rounds: two, and more only where the counts of some participant change.
+///
+/// # Errors
+/// Those of running the programs, and those of the observer.
+pub fn emulate<W: CampaignObserver>(
+    emulation: &Emulation,
+    runner: &mut Runner,
+    observer: &mut W,
+) -> Result<End, RoundsError<W::Error>> {
+    let rounds = CountedRounds {
+        plan: emulation.plan,
+        first_round: emulation.first_round,
+        most_rounds: emulation.most_rounds,
+    };
+    rounds.make(observer, |participant, slot, cancelled| {
+        run(emulation, participant, participant.layout(slot.layout), runner, cancelled)
+    })
+}
+
+/// One run under valgrind. What it yields are the emulated counts, and nothing of what was seen of valgrind itself.
+fn run(
+    emulation: &Emulation,
+    participant: &Participant,
+    start: &LaunchSpec,
+    runner: &mut Runner,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<RunResult, RunError> {
+    let plan = emulation.plan;
+    let folder = plan.folder.join("scratch").join("emulated");
+    valgrind::empty(&folder)?;
+    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
+    let emulated = valgrind::before(start, &CACHEGRIND, &folder);
+    let mut result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
+    result.sample.clear();
+    result.processes = None;
+    result.remarks.clear();
+    if result.ending != Ending::Done {
+        result.ending =
+            Ending::SpawnFailed { reason: valgrind::refusal(&result.ending, start, &runner.stderr()) };
+        return Ok(result);
+    }
+    let answer = (!plan.check.off)
+        .then(|| digest::Reader::default().digest(&plan.check, &runner.stdout(), &start.directory, None).ok())
+        .flatten();
+    let counted = match (&answer, emulation.outputs.get(&participant.name)) {
+        (Some(here), Some(outside)) if here != outside => {
+            Err("under valgrind its output is not what it is outside".to_owned())
+        }
+        _ => counted(&folder, valgrind::runtime_of(start).is_some()),
+    };
+    match counted {
+        Ok(events) => {
+            for metric in &emulation.metrics {
+                let own = EVENTS
+                    .iter()
+                    .find(|(name, _)| *name == metric.name)
+                    .map_or(&[][..], |(_, events)| events);
+                let value: Option<f64> = own.iter().map(|event| Some(*events.get(*event)? as f64)).sum();
+                if let Some(value) = value {
+                    result.sample.insert(metric.name, Reading::whole(value, Source::Emulated));
+                }
+            }
+        }
+        Err(reason) => result.ending = Ending::SpawnFailed { reason: format!("not emulated: {reason}") },
+    }
+    Ok(result)
+}
+
+/// The events of every process of a run, added up; of x32 programs without what the runtime did in the kernel's place.
+fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, u64>, String> {
+    let mut sum = BTreeMap::new();
+    let mut commands = Vec::new();
+    let mut runtime_seen = false;
+    let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&text);
+        let (command, events) = totals(&text).ok_or("valgrind's counts are not whole")?;
+        // After fork(2) the child goes on counting from where its parent stood, and says all of it again. A child that
+        // executes another program begins anew.
+        if commands.contains(&command) {
+            return Err(
+                "it forks without executing another program, and valgrind counts what came before the fork \
+                        twice"
+                    .to_owned(),
+            );
+        }
+        let own = of_runtime(&text, &command);
+        runtime_seen |= own.is_some();
+        let own = own.unwrap_or_default().into_iter().chain(std::iter::repeat(0));
+        for ((event, count), own) in events.into_iter().zip(own) {
+            *sum.entry(event).or_insert(0) += count.saturating_sub(own);
+        }
+        commands.push(command);
+    }
+    if commands.is_empty() {
+        return Err("valgrind left no counts".to_owned());
+    }
+    if through_runtime && !runtime_seen {
+        return Err("the x32 runtime's own work cannot be separated from the program's".to_owned());
+    }
+    Ok(sum)
+}
+
+/// The command and the sums of one process: `cmd: …`, `events: Ir I1mr …`, and at the end `summary: 5128200 1109 …`.
+fn totals(text: &str) -> Option<(String, Vec<(String, u64)>)> {
+    let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let (command, events) = (line("cmd:")?, line("events:")?);
+    let summary = text.lines().rev().find_map(|line| line.strip_prefix("summary:"))?;
+    let counts: Option<Vec<u64>> = summary.split_whitespace().map(|count| count.parse().ok()).collect();
+    let names: Vec<String> = events.split_whitespace().map(str::to_owned).collect();
+    let counts = counts.filter(|counts| counts.len() == names.len())?;
+    Some((command.trim().to_owned(), names.into_iter().zip(counts).collect()))
+}
+
+/// What a process counted in the x32 runtime's own code, event by event; nothing for any other process.
+///
+/// valgrind reads the symbols of 64-bit files alone (`coregrind/m_debuginfo/readelf.c`, `VG_(is_object_file)` asks for the class
+/// it was built with), and of these there is but one in such a process: what has a name is the runtime's.
+fn of_runtime(text: &str, command: &str) -> Option<Vec<u64>> {
+    if !command.contains("x32run") || !text.lines().any(|line| line == "fn=x32_main") {
+        return None;
+    }
+    let mut sums = Vec::new();
+    let mut named = false;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            named = name != "???";
+        } else if named && line.starts_with(|first: char| first.is_ascii_digit()) {
+            // The number of a line of source, and the counts; those at the end that are 0 may be left out.
+            for (index, count) in line.split_whitespace().skip(1).enumerate() {
+                sums.resize(sums.len().max(index + 1), 0);
+                sums[index] += count.parse::<u64>().ok()?;
+            }
+        }
+    }
+    Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_of_a_process_are_read_by_the_names_of_their_events() {
+        let text = "desc: I1 cache: x\ncmd: ./x 1\nevents: Ir Bc Bi\nfl=a.c\n1 2 3 4\nsummary: 20 30 40\n";
+        let (command, events) = totals(text).unwrap();
+        assert_eq!(command, "./x 1");
+        assert_eq!(events, [("Ir".to_owned(), 20), ("Bc".to_owned(), 30), ("Bi".to_owned(), 40)]);
+        assert_eq!(totals("cmd: x\nevents: Ir Bc\nsummary: 1\n"), None);
+        assert_eq!(totals("cmd: x\nevents: Ir\n"), None);
+    }
+
+    #[test]
+    fn processes_add_up_and_a_fork_that_would_count_twice_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, command: &str, count: u64| {
+            let text = format!("cmd: {command}\nevents: Ir\nsummary: {count}\n");
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        assert!(counted(folder.path(), false).unwrap_err().contains("no counts"));
+        write("1", "sh -c x", 10);
+        write("2", "x", 5);
+        assert_eq!(counted(folder.path(), false).unwrap()["Ir"], 15);
+        write("3", "sh -c x", 12);
+        assert!(counted(folder.path(), false).unwrap_err().contains("forks without"));
+    }
+
+    #[test]
+    fn what_the_x32_runtime_did_in_the_kernels_place_is_not_the_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let own = "fl=???\nfn=???\n0 30 4\nfn=door\n0 5 1\n7 2\nfn=x32_main\n0 900 60\n";
+        write("1", &format!("cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\n{own}summary: 937 65\n"));
+        write("2", "cmd: /bin/true\nevents: Ir Bc\nfl=???\nfn=main\n0 7 2\nsummary: 7 2\n");
+        let events = counted(folder.path(), true).unwrap();
+        assert_eq!((events["Ir"], events["Bc"]), (30 + 7, 4 + 2));
+        // Without its symbols there would be no telling.
+        std::fs::remove_file(folder.path().join("1")).unwrap();
+        write("3", "cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\nfl=???\nfn=???\n0 937 65\nsummary: 937 65\n");
+        assert!(counted(folder.path(), true).unwrap_err().contains("cannot be separated"));
+        assert!(counted(folder.path(), false).is_ok());
+    }
+
+    #[test]
+    fn every_metric_that_can_be_emulated_has_its_events_and_is_a_counter() {
+        use widthwise_experiment::metric::{Family, METRICS};
+        let emulated: Vec<Metric> = METRICS.iter().filter(|metric| metric.can_be_emulated()).collect();
+        let names: Vec<&str> = emulated.iter().map(|metric| metric.name).collect();
+        assert_eq!(names, EVENTS.map(|(name, _)| name));
+        assert!(emulated.iter().all(|metric| metric.family == Family::Counter));
+    }
+}

@@ -1,0 +1,230 @@
+//! The memory series: rounds of their own, after the timed ones, in which a sampler reads the memory of every participant
+//! while it runs. Nothing of them is timed; orders and paddings are those of any other round.
+
+mod bounds;
+mod group;
+
+use std::collections::BTreeMap;
+
+use widthwise_experiment::memory::{Series, AT_PEAK};
+use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
+use widthwise_experiment::{metric, Metric};
+
+use widthwise_x32run::{Account, ImageEnd};
+
+use crate::comparison::{one_cpu, untimed, CampaignObserver, Untimed};
+use crate::plan::{Participant, Plan};
+use crate::proc::taskstats::Process;
+use crate::rounds::{End, RoundsError};
+use crate::run::ending::failure;
+use crate::run::result::{RunError, RunResult};
+use crate::run::runner::Runner;
+use crate::sampler::{Sampler, Watch, MARKS, SHARE};
+use bounds::{Accounts, Bounds, Mapped};
+use group::Group;
+use widthwise_experiment::schedule::Slot;
+
+/// Below this many nanoseconds, a program is too short where its series has no smaps snapshot.
+const BRIEF: u64 = 100_000_000;
+
+/// What is read, and of whom.
+#[derive(Debug)]
+pub struct Memory<'a> {
+    /// The campaign; its participants are those that can be compared.
+    pub plan: &'a Plan,
+    /// The number of the first of these rounds.
+    pub first_round: u32,
+    /// How many of them there will be.
+    pub rounds: u32,
+    /// The metrics that are made of a series.
+    pub metrics: Vec<Metric>,
+}
+
+/// Makes the rounds.
+///
+/// # Errors
+/// Those of running the programs, and those of the observer.
+pub fn sample<W: CampaignObserver>(
+    memory: &Memory,
+    runner: &mut Runner,
+    observer: &mut W,
+) -> Result<End, RoundsError<W::Error>> {
+    let rounds = Untimed {
+        kind: RoundKind::Memory,
+        first_round: memory.first_round,
+        rounds: memory.rounds,
+        cpu: one_cpu(memory.plan),
+        cancel_at: 2,
+    };
+    let run = |participant: &Participant, slot: Slot, cancelled: &dyn Fn() -> bool| {
+        run(memory, participant, slot, runner, cancelled)
+    };
+    untimed(memory.plan, rounds, observer, run, |_| false)
+}
+
+/// One run with the sampler beside it. Its sample has the figures of the series, and nothing else of it.
+fn run(
+    memory: &Memory,
+    participant: &Participant,
+    slot: Slot,
+    runner: &mut Runner,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<RunResult, RunError> {
+    let plan = memory.plan;
+    let pipe = plan.folder.join("scratch").join("marks");
+    let mut start = participant.layout(slot.layout).clone();
+    start.environment.insert(MARKS.into(), pipe.clone().into());
+    let mut group = Group::begin(runner.launcher(), runner.unified());
+    let watch = Watch {
+        launcher: runner.launcher(),
+        cpus: plan.cpus.clone(),
+        runtime: start.resolved_runtime(),
+        marks: Some(pipe.clone()),
+        group: group.as_ref().map(Group::statistics),
+        share: SHARE,
+        ..Watch::default()
+    };
+    let sampler = Sampler::start(watch).map_err(|error| RunError::Scratch { path: pipe, error })?;
+    let first = last_number();
+    runner.read_memory(true);
+    let result = runner.run(&start, slot.padding, &plan.cpus, plan.limits, cancelled);
+    runner.read_memory(false);
+    let begun = first.zip(last_number()).and_then(|(first, last)| last.checked_sub(first));
+    let seen = sampler.stop();
+    let mut result = result?;
+    result.remarks.clear();
+    if let Some((pid, reason)) = &seen.refused {
+        result.remarks.push(format!(
+            "has a process ({pid}) whose mappings may not be read ({reason}; setuid?): it is missing in the memory series"
+        ));
+    }
+    if seen.marks_lost {
+        result.remarks.push("wrote more marks than are kept: the first 10 000 are".into());
+    }
+    // Numbers are given to threads, too, and to whatever else begins on this machine.
+    let none_else = begun.is_some_and(|begun| begun <= seen.read_tasks());
+    let mapped_files = Mapped { files: seen.mapped_files.clone(), listed: seen.listed.clone() };
+    let (charged, cached) = (seen.charged, seen.cached);
+    let series = seen.since(result.began_at, result.wall);
+    let cpus = match plan.cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+        // The launcher is charged on its own.
+        count => count + 1,
+    };
+    let (processes, runtime) = with_runtime(result.processes.take(), result.account.as_ref());
+    let accounts = Accounts {
+        processes: processes.as_deref(),
+        largest: result.largest,
+        group: group.as_mut().and_then(|group| group.peak(cpus as u64, cached)),
+        charged,
+        mapped_files: &mapped_files,
+        all_seen: none_else || result.childless,
+    };
+    let bounds = bounds::tree_peak(&series, &accounts);
+    let charged = accounts.group.map(|group| group.charged);
+    result.sample = figures(&series, &memory.metrics, bounds, charged, runtime);
+    result.remarks.extend(shortcomings(&series, bounds));
+    if result.ending != Ending::Done {
+        result.remarks.push(format!(
+            "took no part in the rest of the memory series: {}",
+            failure(&result.ending, &runner.stderr())
+        ));
+    }
+    result.series = Some(series);
+    Ok(result)
+}
+
+/// The processes with the pages of the x32 runtime that were left out of their peaks, and between what amounts lies what the
+/// runtime has in the tree at one moment: in one process at least, and at most in all.
+fn with_runtime(
+    processes: Option<Vec<Process>>,
+    account: Option<&Account>,
+) -> (Option<Vec<Process>>, Option<(u64, u64)>) {
+    let Some(account) = account else { return (processes, None) };
+    let usual = account.images.iter().filter_map(|image| image.resident).max().unwrap_or(0);
+    let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+    for image in account.images.iter().filter(|image| image.end != ImageEnd::Replaced) {
+        own.insert(image.process, image.resident.unwrap_or(usual));
+    }
+    let processes = processes.map(|mut all| {
+        for process in &mut all {
+            process.max_rss += own.get(&process.pid).copied().unwrap_or(0);
+        }
+        all
+    });
+    let least = own.values().copied().min().unwrap_or(0);
+    (processes, Some((least, own.values().sum())))
+}
+
+/// The number that the kernel gave to the newest task here (`/proc/loadavg`).
+fn last_number() -> Option<u64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().nth(4)?.parse().ok()
+}
+
+/// The figures of a series. The peak is what the kernel's accounts say. The others are what was read; where the readings
+/// missed the peak, nothing says how high they were.
+fn figures(
+    series: &Series,
+    metrics: &[Metric],
+    bounds: Option<Bounds>,
+    charged: Option<u64>,
+    runtime: Option<(u64, u64)>,
+) -> BTreeMap<&'static str, Reading> {
+    let mut sample = series.sample(metrics);
+    let peak = bounds.map(|bounds| bounds.high.unwrap_or(u64::MAX));
+    for (name, reading) in &mut sample {
+        let seen = metric::find(name).map_or(0, |metric| series.seen(metric)) as f64;
+        if peak.is_some_and(|peak| seen < AT_PEAK * peak as f64) {
+            reading.upper = Some(f64::INFINITY);
+        }
+    }
+    // What is the x32 runtime's own is not the program's. Some of its pages are of its file, and charged to no process here.
+    let (least, most) = runtime.unwrap_or_default();
+    let without = |bytes: u64, own: u64| bytes.saturating_sub(own) as f64;
+    if series.readings.is_empty() && most > 0 {
+        // No reading has separated the runtime's pages from the program's.
+        for name in ["tree_mean", "tree_anonymous"] {
+            if let Some(reading) = sample.get_mut(name).filter(|reading| reading.upper.is_none()) {
+                *reading =
+                    Reading::between((reading.value - most as f64).max(0.0), reading.value, reading.source);
+            }
+        }
+    }
+    for metric in metrics {
+        let reading = match (metric.name, bounds, charged) {
+            ("tree_peak", Some(Bounds { low, high, source }), _) => {
+                let high = high.map_or(f64::INFINITY, |high| without(high, least));
+                Reading::between(without(low, most), high, source)
+            }
+            ("tree_charged", _, Some(charged)) => {
+                Reading::between(without(charged, most), charged as f64, Source::Cgroup)
+            }
+            _ => continue,
+        };
+        sample.insert(metric.name, reading);
+    }
+    sample
+}
+
+/// What a reader of the series must know.
+fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
+    if series.readings.is_empty() && series.wall_ns < BRIEF {
+        return Some(
+            "is too short for a memory series: to read it would have slowed it by more than 0.5 %".into(),
+        );
+    }
+    let Some(high) = bounds?.high else {
+        return Some(
+            "may have had processes that the memory series did not see: the kernel reports only to root each process that \
+             ends, so that nothing says how high its tree's peak was"
+                .into(),
+        );
+    };
+    let seen = series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
+    if seen as f64 >= AT_PEAK * high as f64 {
+        return None;
+    }
+    Some(
+        "was larger for a moment than any reading of its memory: what memory was for at the peak is not known".to_owned(),
+    )
+}

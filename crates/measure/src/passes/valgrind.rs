@@ -1,0 +1,92 @@
+//! A run under one of valgrind's tools.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use widthwise_experiment::bytes;
+use widthwise_experiment::outcome::Ending;
+use widthwise_machine::package::Packages;
+use widthwise_machine::{elf, valgrind};
+
+use crate::run::ending::failure;
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::result::RunError;
+
+/// An emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
+/// that much later, and twice.
+pub(super) const SLOWER: u32 = 100;
+
+/// A tool, and the option that names its output.
+pub(super) struct Tool {
+    /// Its options.
+    pub options: &'static [&'static str],
+    /// The option that names its output.
+    pub file: &'static str,
+}
+
+/// Makes an empty folder for the output.
+pub(super) fn empty(folder: &Path) -> Result<(), RunError> {
+    let ready = match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => std::fs::create_dir_all(folder),
+    };
+    ready.map_err(|error| RunError::Scratch { path: folder.to_owned(), error })
+}
+
+/// The same start under a tool of valgrind; each process writes a file into the folder.
+pub(super) fn before(start: &LaunchSpec, tool: &Tool, folder: &Path) -> LaunchSpec {
+    let mut own: Vec<OsString> = tool.options.iter().map(OsString::from).collect();
+    // `%p` is the process's number.
+    own.push(bytes::os(&format!("{}={}/%p", tool.file, escaped(folder))));
+    under(start, &own)
+}
+
+/// The same start, with valgrind before it: `own` are the words of its tool.
+pub(super) fn under(start: &LaunchSpec, own: &[OsString]) -> LaunchSpec {
+    let mut arguments: Vec<OsString> = [
+        "valgrind",
+        // ~/.valgrindrc and $VALGRIND_OPTS are ignored.
+        "--command-line-only=yes",
+        // Each basic block for itself: valgrind otherwise joins a loop of one block to itself, and counts every second of
+        // its branches (seen with 3.19).
+        "--vex-iropt-unroll-thresh=0",
+        "--vex-guest-chase=no",
+        "-q",
+    ]
+    .map(OsString::from)
+    .to_vec();
+    // The tool comes before its options.
+    arguments.splice(1..1, own.iter().cloned());
+    arguments.push("--".into());
+    let start = &LaunchSpec { runtime: runtime_of(start), ..start.clone() };
+    let (program, words) = start.executed();
+    arguments.push(program.into());
+    arguments.extend(words.into_iter().skip(1));
+    let mut environment = start.environment.clone();
+    environment.remove(OsStr::new("VALGRIND_LIB"));
+    let file = valgrind::path().unwrap_or_else(|| PathBuf::from("/usr/bin/valgrind"));
+    LaunchSpec { file, runtime: None, arguments, environment, no_aslr: true, ..start.clone() }
+}
+
+/// A folder in a name of valgrind's files: a `%` of its own is doubled.
+pub(super) fn escaped(folder: &Path) -> String {
+    bytes::text(folder).replace('%', "%%")
+}
+
+/// What starts an x32 program under valgrind, which knows none of their calls: the runtime, even where the kernel would do.
+pub(super) fn runtime_of(start: &LaunchSpec) -> Option<PathBuf> {
+    widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten()
+}
+
+/// Why valgrind did not run a program that runs without it.
+pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path) -> String {
+    let said = std::fs::read(stderr).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said[..said.len().min(1 << 16)]).into_owned();
+    let abi = elf::read(&start.file).ok().and_then(|facts| facts.abi()).map_or("", |abi| abi.name);
+    let unavailable = valgrind::refusal(&said, abi, &Packages::here());
+    match (said.contains("valgrind: "), &unavailable.fix) {
+        (true, Some(fix)) => format!("not emulated: {unavailable}; {fix}"),
+        (true, None) => format!("not emulated: {unavailable}"),
+        (false, _) => format!("not emulated: under valgrind {}", failure(ending, stderr)),
+    }
+}

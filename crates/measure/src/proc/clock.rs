@@ -1,0 +1,32 @@
+//! The clocks of the system: time that passes, and CPU time that is used. All in nanoseconds.
+
+/// CLOCK_MONOTONIC: the clock of the launcher.
+pub fn now() -> u64 {
+    read(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+/// The CPU time of this thread. A thread that does not run does not read either.
+pub fn thread_cpu() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
+/// The CPU time of this process with all its threads.
+pub fn own_cpu() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+/// The CPU time of a process with all its threads: exact, independent of the tick. Without children. None if it
+/// has ended.
+pub fn process_cpu(process: u32) -> Option<u64> {
+    let mut clock = 0;
+    // SAFETY: writes one number.
+    let found = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) } == 0;
+    found.then(|| read(clock)).flatten()
+}
+
+fn read(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec.
+    let read = unsafe { libc::clock_gettime(clock, &mut time) } == 0;
+    read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

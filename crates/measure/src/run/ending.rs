@@ -1,0 +1,101 @@
+//! How a run ended: by the launcher's reply, and in words.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use widthwise_experiment::outcome::Ending;
+use widthwise_machine::package::Packages;
+use widthwise_machine::{elf, kernel};
+
+use crate::run::launch_spec::LaunchSpec;
+use crate::run::launcher::{Reply, Step};
+
+/// How a run ended.
+pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u32]) -> Ending {
+    if let Some((step, error)) = &reply.failed {
+        let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
+        let reason = match step {
+            Step::Exec => no_start(&start.file, error),
+            Step::Directory => format!("working directory {}: {error}", name(&start.directory)),
+            Step::Stdin => format!("standard input {}: {error}", name(&start.stdin)),
+            Step::Stdout | Step::Stderr => {
+                format!("{}: {error}", stdout.parent().map_or(String::new(), name))
+            }
+            Step::Affinity => format!("CPUs {cpus:?}: {error}; `--cpus any` needs none"),
+            Step::Thp => format!(
+                "the system's setting of transparent huge pages could not be changed: {error}; it needs root"
+            ),
+            Step::Personality => format!("address randomisation could not be switched off: {error}"),
+            Step::Clone => format!("no process could be made: {error}"),
+            Step::Trace => format!("it could not be traced: {error}"),
+            Step::Skipped => "it was skipped".into(),
+            Step::Request => "its command line or environment has too many words".into(),
+        };
+        return Ending::SpawnFailed { reason };
+    }
+    if libc::WIFSIGNALED(reply.status) {
+        return Ending::Signal { signal: libc::WTERMSIG(reply.status) };
+    }
+    match libc::WEXITSTATUS(reply.status) {
+        status if status == start.exit_status => Ending::Done,
+        status => Ending::Exit { status },
+    }
+}
+
+/// Why a file could not be executed: what this kernel or system needs for its ABI, and the fix.
+fn no_start(file: &Path, error: &std::io::Error) -> String {
+    let abi = elf::read(file).ok().and_then(|facts| facts.abi());
+    let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
+        return format!("{}: {error}", file.display());
+    };
+    let unavailable = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
+    match &unavailable.fix {
+        Some(fix) => format!("{unavailable}; {fix}"),
+        None => unavailable.to_string(),
+    }
+}
+
+/// How a run failed, with the last line of the program's standard error.
+pub fn failure(ending: &Ending, stderr: &Path) -> String {
+    let how = describe(ending);
+    if matches!(ending, Ending::SpawnFailed { .. } | Ending::HookFailed { .. }) {
+        return how;
+    }
+    let text = std::fs::read(stderr).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+    match text.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{how}: {}", line.trim()),
+        None => how,
+    }
+}
+
+/// How a run ended, in words.
+pub fn describe(ending: &Ending) -> String {
+    match ending {
+        Ending::Done => "it ended well".into(),
+        Ending::Exit { status } => format!("it ended with exit status {status}"),
+        Ending::Signal { signal } => format!("killed by signal {signal}{}", signal_name(*signal)),
+        Ending::Timeout { limit_ns } => {
+            format!("still running after {} s, and was killed (--timeout)", *limit_ns as f64 / 1e9)
+        }
+        Ending::OutputLimit { limit_bytes } => {
+            format!("wrote more than {} MB to its standard output, and was killed", limit_bytes / 1_000_000)
+        }
+        Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => reason.clone(),
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGSEGV => " (SIGSEGV)",
+        libc::SIGABRT => " (SIGABRT)",
+        libc::SIGKILL => " (SIGKILL; out of memory?)",
+        libc::SIGBUS => " (SIGBUS)",
+        libc::SIGILL => " (SIGILL)",
+        libc::SIGFPE => " (SIGFPE)",
+        libc::SIGSYS => " (SIGSYS)",
+        libc::SIGINT => " (SIGINT)",
+        libc::SIGTERM => " (SIGTERM)",
+        _ => "",
+    }
+}

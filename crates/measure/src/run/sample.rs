@@ -1,0 +1,131 @@
+//! The sample of a run, from what the launcher and taskstats reported, and remarks on the run.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use widthwise_experiment::outcome::{Reading, Source};
+
+use crate::proc::cgroup::{Usage, MOST_TASKS};
+use crate::proc::clock;
+use crate::proc::taskstats::Process;
+use crate::run::launcher::Reply;
+
+/// `rusage` leaves out children without a wait (SIGCHLD ignored); their control group counts them. The
+/// group also counts the launcher's clone until its `execve`, a fraction of a millisecond, so that only a
+/// clear excess counts.
+pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
+    const CLEAR: Duration = Duration::from_millis(2);
+    let user = after.user.saturating_sub(before.user);
+    let system = after.system.saturating_sub(before.system);
+    let waited = reply.user + reply.system;
+    if user + system <= waited + CLEAR + waited / 50 {
+        return false;
+    }
+    (reply.user, reply.system) = (user, system);
+    true
+}
+
+/// Combines what the launcher and taskstats reported.
+///
+/// `largest` is `ru_maxrss` where it is a process's own. It includes the images before an `execve`, which
+/// taskstats leave out.
+pub(crate) fn sample(
+    reply: &Reply,
+    tree: Option<&[Process]>,
+    largest: u64,
+) -> BTreeMap<&'static str, Reading> {
+    let time = |duration: Duration| duration.as_nanos() as f64;
+    let mut sample = BTreeMap::new();
+    let mut put = |name, value, source| {
+        sample.insert(name, Reading::whole(value, source));
+    };
+    put("wall", time(reply.wall), Source::Clock);
+    put("cpu", time(reply.user + reply.system), Source::Rusage);
+    put("user", time(reply.user), Source::Rusage);
+    put("system", time(reply.system), Source::Rusage);
+    put("page_faults", (reply.minor_faults + reply.major_faults) as f64, Source::Rusage);
+    put("minor_faults", reply.minor_faults as f64, Source::Rusage);
+    put("major_faults", reply.major_faults as f64, Source::Rusage);
+    put("voluntary_switches", reply.voluntary_switches as f64, Source::Rusage);
+    put("involuntary_switches", reply.involuntary_switches as f64, Source::Rusage);
+    if let Some(at_exit) = &reply.at_exit {
+        put("max_rss", at_exit.max_rss as f64, Source::ExitStop);
+        put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
+        put("max_rss_sum", at_exit.max_rss_sum as f64, Source::ExitStop);
+        put("processes", at_exit.processes as f64, Source::ExitStop);
+    } else if let Some(tree) = tree {
+        let highest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
+        let at_exit = highest(|process| process.max_rss);
+        // An image larger than any that ended was replaced by execve.
+        let before_exec = (largest as f64 - at_exit).max(0.0);
+        let source = if before_exec > 0.0 { Source::Rusage } else { Source::Taskstats };
+        put("max_rss", at_exit + before_exec, source);
+        put("peak_virtual", highest(|process| process.peak_virtual), Source::Taskstats);
+        let sum = tree.iter().map(|process| process.max_rss).sum::<u64>() as f64;
+        put("max_rss_sum", sum + before_exec, Source::Taskstats);
+        put("processes", tree.len() as f64, Source::Taskstats);
+    } else {
+        put("max_rss", reply.max_rss as f64, Source::Rusage);
+    }
+    sample
+}
+
+/// What a report should say about a run, beside its sample.
+pub(crate) struct Remarks<'a> {
+    pub reply: &'a Reply,
+    pub tree: Option<&'a [Process]>,
+    /// Children that it did not wait for were counted by the control group.
+    pub forgotten: bool,
+    /// The kernel has dropped accounts of processes.
+    pub lost: bool,
+    /// The control group refused to start more tasks.
+    pub refused: bool,
+    pub cpus: &'a [u32],
+}
+
+impl Remarks<'_> {
+    /// As sentences, whose subject is the variant.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.forgotten {
+            remarks.push(
+                "has children that it does not wait for: their CPU time is counted (by the cgroup), their faults and \
+                 switches are not"
+                    .into(),
+            );
+        }
+        if self.lost {
+            remarks.push(
+                "so many processes ended at once that the kernel dropped some of its accounts: peaks are those \
+                 of rusage in these runs"
+                    .into(),
+            );
+        }
+        match self.reply.left_over {
+            0 => {}
+            1 => remarks.push("left a process running behind it, which was killed".into()),
+            n => remarks.push(format!("left {n} processes running behind it, which were killed")),
+        }
+        if self.refused {
+            remarks.push(format!("reached the limit of {MOST_TASKS} tasks at once"));
+        }
+        let most = self.tree.into_iter().flatten().map(|process| process.threads).max().unwrap_or(1);
+        if self.cpus.len() == 1 && most > 1 {
+            remarks.push(
+                "has a process of several threads, and was pinned to one CPU: `--cpus any` or a list lets them run \
+                 side by side"
+                    .into(),
+            );
+        }
+        remarks
+    }
+}
+
+/// The wall-clock time of a moment on the launcher's clock, CLOCK_MONOTONIC ([`std::time::Instant`] uses that clock but
+/// does not expose it).
+pub(crate) fn began_at(began: Duration) -> SystemTime {
+    let age = Duration::from_nanos(clock::now()).saturating_sub(began);
+    let now = SystemTime::now();
+    // A run that never reached its execve began just now.
+    (!began.is_zero()).then(|| now.checked_sub(age)).flatten().unwrap_or(now)
+}

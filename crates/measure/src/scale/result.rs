@@ -1,0 +1,498 @@
+//! The result of a run, combined from launchers, taskstats, counters and the program's own output.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use widthwise_experiment::memory::NEAR_PEAK;
+use widthwise_experiment::outcome::Ending;
+use widthwise_experiment::placeholder;
+use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, ReportedEvents};
+use widthwise_machine::noise::{self, Snapshot};
+
+use crate::output::digest;
+use crate::proc::clock::now;
+use crate::proc::taskstats::Exit;
+use crate::run::ending::{describe, failure};
+use crate::sampler::marks::Marks;
+use crate::scale::event_log::{self, EventLog};
+use crate::scale::group_spec::{filled, GroupSpec};
+use crate::scale::launcher_pool::{Done, GroupResult, Task};
+use crate::scale::process_tree::ProcessTree;
+use crate::scale::waits::Waits;
+use crate::scale::watcher::Watcher;
+
+/// Starts that are further apart than this share of the time get a remark.
+const APART: f64 = 0.01;
+/// Or if it is the highest of this many moments, however far from the peak.
+const SEVERAL: usize = 5;
+/// Exits are reported up to this long after they happen, in nanoseconds.
+const MOMENT: u64 = 2_000_000;
+/// The waiting of tasks is known if this share of their CPU time was read before they ended.
+const SEEN: f64 = 0.1;
+/// The most bytes of a log to read.
+const MOST_LOG: u64 = 64 << 20;
+
+/// Combines what is known of a run.
+pub(super) fn accounted(
+    spec: &GroupSpec,
+    tasks: &[Task],
+    result: GroupResult,
+    mut watcher: Watcher,
+) -> GroupRun {
+    let (counted, parent_cpu_ns) = watcher.counted();
+    let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
+    let load = result.done.iter().zip(tasks).filter(|(_, task)| task.load);
+    let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
+    let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
+    let around = HookFailed {
+        machine: result.machine,
+        // Load is on the cell's CPUs only where these are the only ones.
+        own_cpu_ns: result.own_cpu_ns + if spec.cpus.is_empty() { used_by_load } else { 0 },
+        throttled_ns: result.throttled_ns,
+    };
+    let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.load).collect();
+    let mut run = ended(spec, &done);
+    let Some(first) = set_times(&mut run, &done, &exits) else { return run };
+    run.remarks = remarks;
+    run.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
+    remark_on_start_and_end(&mut run, &done, first, appointed.as_nanos() as u64);
+    if exits_lost {
+        run.remarks
+            .push("so many processes ended at once that the kernel dropped some of its accounts".into());
+    }
+    if spec.cell.mode == Mode::Jobs {
+        run.members = jobs(&done, first);
+    } else {
+        exits.retain(|(exit, reported_ns)| reported_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
+        tree.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
+        run.before_fork = tree.before_fork(first, &exits);
+        run.parent_cpu_ns = parent_cpu_ns;
+        run.members = tree.members(first, &exits, &counted);
+        check_members(&mut run, &tree, &exits, &done);
+        // Exits are reported a moment after they happen.
+        let end = run.elapsed_ns;
+        run.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
+    }
+    run.cpu_wait = Some(cpu_wait(spec, &run, &tree, &waits, &around));
+    remark_on_members(&mut run);
+    set_memory(&mut run, camera.map(|camera| camera.close(first)));
+    match answer(spec, tasks) {
+        Ok(digest) => run.output_digest = digest,
+        Err(reason) if run.is_sound() => run.failure = Some(reason),
+        Err(_) => {}
+    }
+    tell(spec, tasks, pipes, &mut run);
+    let has_reported = run.members.iter().any(|member| member.reported.is_some());
+    if spec.event_log.is_some() && run.is_sound() && !has_reported {
+        run.remarks.push("reported no event as expected: CPU time per event is CPU time over events".into());
+    }
+    run
+}
+
+/// A run of which nothing ran.
+pub(crate) fn not_begun(spec: &GroupSpec, ending: Ending) -> GroupRun {
+    GroupRun {
+        round: 0,
+        position: 0,
+        cell: spec.cell.clone(),
+        purpose: spec.purpose,
+        events: spec.events,
+        failure: Some(describe(&ending)),
+        ending,
+        elapsed_ns: 0,
+        spread_ns: 0,
+        cpu_ns: 0,
+        parent_cpu_ns: None,
+        cpu_wait: None,
+        before_fork: None,
+        members: Vec::new(),
+        counters: BTreeMap::new(),
+        memory: None,
+        output_digest: None,
+        remarks: Vec::new(),
+    }
+}
+
+/// A failed run, with the ending of its first program that failed, if there is one.
+fn ended(spec: &GroupSpec, done: &[(Done, &Task)]) -> GroupRun {
+    let mut run = not_begun(spec, Ending::Done);
+    run.failure = None;
+    if let Some((done, task)) = done.iter().find(|(done, _)| done.ending != Ending::Done) {
+        run.ending = done.ending.clone();
+        run.failure = Some(failure(&done.ending, &task.errors()));
+    }
+    run
+}
+
+/// Sets elapsed and CPU time. Returns when the first program began, if any did.
+fn set_times(run: &mut GroupRun, done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> Option<u64> {
+    let begun = done.iter().filter(|(done, _)| done.reply.failed.is_none());
+    let begun: Vec<u64> = begun.map(|(done, _)| done.reply.began.as_nanos() as u64).collect();
+    let (first, last) = (begun.iter().min().copied()?, begun.iter().max().copied()?);
+    let ends = done.iter().map(|(done, _)| (done.reply.began + done.reply.wall).as_nanos() as u64);
+    let (ended, orphans_ended) = (ends.max().unwrap_or(first), orphans_ended(done, exits));
+    let outlived = orphans_ended > ended + MOMENT;
+    run.elapsed_ns = if outlived { orphans_ended } else { ended } - first;
+    run.spread_ns = last - first;
+    run.cpu_ns = done.iter().map(|(done, _)| used(done)).sum();
+    Some(first)
+}
+
+fn remark_on_start_and_end(run: &mut GroupRun, done: &[(Done, &Task)], first: u64, appointed: u64) {
+    if run.spread_ns as f64 > APART * run.elapsed_ns as f64 && run.spread_ns > 1_000_000 {
+        run.remarks.push(format!(
+            "the first and the last were started {:.1} ms apart ({:.1} ms after the appointed time): the machine was busy",
+            run.spread_ns as f64 / 1e6,
+            (first + run.spread_ns).saturating_sub(appointed) as f64 / 1e6
+        ));
+    }
+    for (done, _) in done.iter().filter(|(done, _)| done.reply.left_over > 0) {
+        let count = match done.reply.left_over {
+            1 => "a process".to_owned(),
+            several => format!("{several} processes"),
+        };
+        run.remarks.push(format!("left {count} running behind it, to be killed"));
+    }
+}
+
+/// One member for each job.
+fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
+    let member = |(done, task): &(Done, &Task)| {
+        let reply = &done.reply;
+        let began = reply.began.as_nanos() as u64;
+        Member {
+            pid: reply.pid,
+            others: Vec::new(),
+            cpu: task.cpus.first().copied(),
+            moved_to: None,
+            began_ns: began.saturating_sub(first),
+            ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
+            cpu_ns: (reply.user + reply.system).as_nanos() as u64,
+            exact: true,
+            max_rss: Some(reply.max_rss),
+            reported: None,
+        }
+    };
+    done.iter().map(member).collect()
+}
+
+/// All requested children or threads must have existed, and have ended well.
+fn check_members(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)], done: &[(Done, &Task)]) {
+    let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
+    members_failed(run, tree, exits, left_over);
+    let (mode, processes) = (run.cell.mode, run.cell.processes);
+    if !run.is_sound() || run.members.len() >= processes {
+        return;
+    }
+    let root = done.first().map_or(0, |(done, _)| done.reply.pid);
+    let threads = exits.iter().filter(|(exit, _)| exit.tgid == root).count();
+    let hint = if mode == Mode::Fork && threads >= processes.max(2) {
+        format!("it has {threads} threads: --mode threads")
+    } else {
+        "does the command use {processes}, and has one process all of them?".to_owned()
+    };
+    let seen = match run.members.len() {
+        0 => "none was".to_owned(),
+        1 => "one was".to_owned(),
+        seen => format!("{seen} were"),
+    };
+    run.failure = Some(format!("{processes} {} were asked for and {seen} seen: {hint}", mode.noun()));
+}
+
+fn remark_on_members(run: &mut GroupRun) {
+    let mode = run.cell.mode;
+    for (index, member) in run.members.iter().enumerate() {
+        if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
+            run.remarks.push(format!(
+                "{} {index} was put on CPU {cpu} and put itself on {moved}: the placement is the program's own",
+                mode.singular()
+            ));
+        }
+    }
+    let uncounted = run.members.iter().filter(|member| !member.exact).count();
+    if uncounted > 0 {
+        run.remarks.push(format!(
+            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks (those of the whole tree are not)",
+            mode.noun()
+        ));
+    }
+}
+
+/// Sets the memory of a run, with remarks on how it was read.
+fn set_memory(run: &mut GroupRun, memory: Option<Memory>) {
+    let Some(mut memory) = memory else { return };
+    if !is_near_peak(&memory, &run.members) {
+        memory.highest = None;
+    }
+    if run.failure.is_none() && memory.highest.is_none() {
+        run.remarks.push("too short for its memory to be read while all were there, near their peak".into());
+    }
+    if !memory.frozen {
+        run.remarks.push(
+            "memory was read while processes ran, since there is no cgroup v2 to make them stand still: sums are \
+             blurred"
+                .into(),
+        );
+    }
+    run.memory = Some(memory);
+}
+
+/// CPU time of a program and its descendants.
+fn used(done: &Done) -> u64 {
+    (done.reply.user + done.reply.system).as_nanos() as u64
+}
+
+/// When the last process ended that outlived its program: only such processes and the programs are the
+/// launcher's children.
+fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
+    let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
+    let launchers: Vec<u32> = exits
+        .iter()
+        .filter(|(exit, _)| exit.pid == exit.tgid && programs.contains(&exit.pid))
+        .map(|(exit, _)| exit.parent)
+        .collect();
+    let is_orphan = |exit: &Exit| {
+        exit.pid == exit.tgid && launchers.contains(&exit.parent) && !programs.contains(&exit.pid)
+    };
+    let ends = exits.iter().filter(|(exit, _)| is_orphan(exit)).map(|(_, reported_ns)| *reported_ns);
+    ends.max().unwrap_or(0)
+}
+
+/// The machine during a run.
+struct HookFailed {
+    machine: Option<(Snapshot, Snapshot)>,
+    /// CPU time of the measuring processes.
+    own_cpu_ns: u64,
+    throttled_ns: u64,
+}
+
+/// Whether the tasks had to wait for their CPUs.
+fn cpu_wait(
+    spec: &GroupSpec,
+    run: &GroupRun,
+    tree: &ProcessTree,
+    waits: &Waits,
+    around: &HookFailed,
+) -> CpuWait {
+    let asked = if spec.cpus.is_empty() { spec.allowed } else { spec.cpus };
+    let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
+    // A task that moved itself waits on another CPU.
+    let moved: BTreeSet<u32> =
+        tree.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
+    let has_moved = !moved.is_empty();
+    cpus.extend(moved);
+    let others = around
+        .machine
+        .as_ref()
+        .map(|(before, after)| noise::others(before, after, &cpus, run.cpu_ns + around.own_cpu_ns));
+    let others = others.unwrap_or_default();
+    // For one member: the waiting of all its threads, and of the threads that had its lane before.
+    let group = |root: usize, process: u32, thread: u32| match spec.cell.mode {
+        Mode::Jobs => root as u64,
+        Mode::Fork => tree.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
+        Mode::Threads => tree.lane(thread).map_or(1 << 32 | u64::from(thread), |lane| lane as u64),
+    };
+    let mut wait = CpuWait {
+        others_ns: others.ran_ns,
+        throttled_ns: around.throttled_ns,
+        stolen_ns: others.stolen_ns,
+        uncertain_ns: others.uncertain_ns,
+        cpus: cpus.len(),
+        // Members that set their own affinity may have chosen the same CPU.
+        wanting: if has_moved { usize::MAX } else { waits.wanting(run.elapsed_ns / 20) },
+        ..CpuWait::default()
+    };
+    match waits.total(&group) {
+        None => {
+            wait.unknown = Some("the kernel does not report how long tasks wait for a CPU (schedstat)".into())
+        }
+        Some((seen, _)) if (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64 => {
+            wait.unknown = Some("its tasks were too short-lived for their waiting to be read".into());
+        }
+        Some((seen, longest)) => {
+            // The end of each task's time was not read; it is assumed to be like the rest.
+            let whole = (run.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
+            wait.waited_ns = Some((seen.waited_ns as f64 * whole) as u64);
+            wait.longest_ns = Some(((longest as f64 * whole) as u64).min(run.elapsed_ns));
+        }
+    }
+    wait
+}
+
+/// Whether the members were about as large as their own peaks (by the kernel) at the moment that represents
+/// the run. Where the kernel reports no peaks, that is assumed. If there are many moments, the highest
+/// represents the program even if none met a short peak.
+fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
+    if memory.moments.len() >= SEVERAL {
+        return true;
+    }
+    let peak: Option<u64> = members.iter().map(|member| member.max_rss).sum();
+    let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
+    peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
+}
+
+/// A digest of every output, in the spec of the jobs, where outputs are compared.
+fn answer(spec: &GroupSpec, tasks: &[Task]) -> Result<Option<String>, String> {
+    if spec.check.off {
+        return Ok(None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut reader = digest::Reader::default();
+    for task in tasks.iter().filter(|task| !task.load) {
+        let digest = reader.digest(spec.check, &task.output, &task.start.directory, None)?;
+        hasher.update(digest.as_bytes());
+    }
+    Ok(Some(hasher.finalize().to_hex()[..16].to_owned()))
+}
+
+/// A member that did not end well makes the run fail, whatever the parent's status.
+fn members_failed(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)], left_over: bool) {
+    if !run.is_sound() {
+        return;
+    }
+    if let Some((place, status)) = tree.failures(exits).first() {
+        if left_over && libc::WIFSIGNALED(*status) && libc::WTERMSIG(*status) == libc::SIGKILL {
+            run.failure = Some(format!(
+                "it ended before its {}, which were killed: it has to wait for them",
+                run.cell.mode.noun()
+            ));
+            return;
+        }
+        let ending = if libc::WIFSIGNALED(*status) {
+            Ending::Signal { signal: libc::WTERMSIG(*status) }
+        } else {
+            Ending::Exit { status: libc::WEXITSTATUS(*status) }
+        };
+        let how = describe(&ending);
+        run.failure = Some(format!("{} {place} did not end well: {how}", run.cell.mode.singular()));
+        run.ending = ending;
+    }
+}
+
+/// Takes in the events that the program reported.
+fn tell(spec: &GroupSpec, tasks: &[Task], pipes: Vec<Marks>, run: &mut GroupRun) {
+    match spec.event_log {
+        None => {}
+        Some(EventLog::Marks) => tell_by_marks(pipes, run),
+        Some(EventLog::Lines { pattern, files }) => {
+            let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.load).collect();
+            if run.cell.mode == Mode::Jobs {
+                for (index, task) in tasks.iter().enumerate() {
+                    let mut text = read(&task.output) + &read(&task.errors());
+                    for file in named(files.as_deref(), spec, index) {
+                        text += &read(&file);
+                    }
+                    if let Some(member) = run.members.get_mut(index) {
+                        member.reported = pattern.reported(&text);
+                    }
+                }
+                return;
+            }
+            let mut texts: Vec<(PathBuf, String)> = Vec::new();
+            for (index, task) in tasks.iter().enumerate() {
+                let files = named(files.as_deref(), spec, index).into_iter();
+                texts.extend(files.map(|file| (file.clone(), read(&file))));
+                texts.push((task.output.clone(), read(&task.output) + &read(&task.errors())));
+            }
+            let reported =
+                texts.into_iter().filter_map(|(file, text)| Some((file, pattern.reported(&text)?)));
+            tell_by_files(reported.collect(), run);
+        }
+    }
+}
+
+/// A mark names the child by its number or its place; otherwise marks are in the spec of the members.
+fn tell_by_marks(pipes: Vec<Marks>, run: &mut GroupRun) {
+    let at = now();
+    for (index, pipe) in pipes.into_iter().enumerate() {
+        let (marks, _) = pipe.close(at);
+        let reported = event_log::of_marks(&marks);
+        if run.cell.mode == Mode::Jobs {
+            let all: Vec<ReportedEvents> = reported.into_iter().map(|(_, reported)| reported).collect();
+            if let Some(member) = run.members.get_mut(index) {
+                member.reported = event_log::combined(&all);
+            }
+            continue;
+        }
+        for (place, (name, reported)) in reported.into_iter().enumerate() {
+            let by_name = run
+                .members
+                .iter()
+                .position(|member| numbers(member).any(|pid| pid.to_string() == name))
+                .or_else(|| name.parse().ok().filter(|index| *index < run.members.len()));
+            if let Some(member) = run.members.get_mut(by_name.unwrap_or(place)) {
+                add(member, reported);
+            }
+        }
+    }
+}
+
+/// A single text is that of all members; of several, each belongs to the member whose number is in its name.
+fn tell_by_files(reported: Vec<(PathBuf, ReportedEvents)>, run: &mut GroupRun) {
+    if let [(_, reported)] = reported[..] {
+        // Each has reported the same.
+        let count = run.members.len().max(1) as u64;
+        let each = ReportedEvents { events: reported.events / count, ..reported };
+        run.members.iter_mut().for_each(|member| member.reported = Some(each));
+        return;
+    }
+    for (place, (file, reported)) in reported.into_iter().enumerate() {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
+        let by_pid = run.members.iter().position(is_of);
+        if let Some(member) = run.members.get_mut(by_pid.unwrap_or(place)) {
+            add(member, reported);
+        }
+    }
+}
+
+/// The numbers of all tasks that had a member's lane.
+fn numbers(member: &Member) -> impl Iterator<Item = u32> + '_ {
+    std::iter::once(member.pid).chain(member.others.iter().copied())
+}
+
+/// Adds the events reported by one more task of a member's lane.
+fn add(member: &mut Member, reported: ReportedEvents) {
+    member.reported = match member.reported {
+        Some(before) => event_log::combined(&[before, reported]),
+        None => Some(reported),
+    };
+}
+
+/// Whether a file's name contains that number, and not as part of another.
+fn holds_number(name: &str, number: u32) -> bool {
+    name.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
+}
+
+/// The files that match a name pattern, for one job or for all.
+fn named(files: Option<&str>, spec: &GroupSpec, index: usize) -> Vec<PathBuf> {
+    let Some(files) = files else { return Vec::new() };
+    let start = filled(spec, index);
+    let words =
+        BTreeMap::from([("index", index.to_string()), ("processes", spec.cell.processes.to_string())]);
+    let pattern = start.directory.join(placeholder::fill(files, &words));
+    let mut found: Vec<PathBuf> =
+        glob::glob(&pattern.to_string_lossy()).into_iter().flatten().flatten().collect();
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = file.take(MOST_LOG).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_belongs_to_the_child_whose_number_is_in_its_name() {
+        assert!(holds_number("redirectout_15125_0.log", 15125));
+        assert!(!holds_number("redirectout_15125_0.log", 1512));
+    }
+}

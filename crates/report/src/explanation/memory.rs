@@ -1,0 +1,171 @@
+//! The memory of both variants at their peaks: parts that sum to the difference of max RSS.
+
+mod allocated;
+mod breakdown;
+mod recordings;
+mod resident;
+
+use serde_json::{json, Value};
+use widthwise_anatomy::heap::Composition;
+
+use super::parts::{of_parts, points};
+use crate::explanation::model::{Measured, Part, Section};
+use crate::format::listed;
+use crate::heap::{paragraph, percent, signed};
+use crate::sanitize;
+use crate::text::Palette;
+
+pub use allocated::Allocated;
+pub use breakdown::{HeapParts, Variable};
+pub use recordings::Recordings;
+pub use resident::{Origin, Resident, Use};
+
+/// The memory of two variants: first the baseline's, then the variant's.
+pub struct Memory {
+    /// Max RSS; of a tree of several processes, the peak of the tree.
+    pub measured: Measured,
+    /// The verdict on it, as a sentence.
+    pub says: Option<String>,
+    /// What is resident, by use, if it was read near the peak.
+    pub resident: Option<[Resident; 2]>,
+    /// What is allocated, if both heaps were recorded.
+    pub allocated: Option<[Allocated; 2]>,
+    /// The same of every recording, by which a part is certain or not.
+    pub recordings: Recordings,
+    /// The parts of the peak heap.
+    pub heap: Vec<Part>,
+    /// Variables of both programs.
+    pub variables: Vec<Variable>,
+    /// Parts that the text shows.
+    pub top: usize,
+    /// How the rest becomes known: what is missing, and the command that adds it.
+    pub missing: Vec<String>,
+    /// What a reader must know.
+    pub remarks: Vec<String>,
+}
+
+impl Memory {
+    fn all(&self) -> Vec<Part> {
+        let heap = self.allocated.map(|allocated| HeapParts { allocated, parts: &self.heap });
+        let Memory { measured, variables, recordings, .. } = self;
+        let mut parts =
+            breakdown::parts(measured, self.resident.as_ref(), heap.as_ref(), variables, recordings);
+        parts.sort_by_key(|part| std::cmp::Reverse(part.amount.unsigned_abs()));
+        parts
+    }
+
+    /// Where the parts are from.
+    fn how(&self) -> String {
+        let mut sources = Vec::new();
+        match self.resident.as_ref().map(|sides| sides[0].origin) {
+            Some(Origin::Series) => sources.push("the largest reading of the memory series"),
+            Some(Origin::Recording) => sources.push("the largest reading of the recorded run"),
+            None => {}
+        }
+        if self.allocated.is_some() {
+            sources.push("the recording of the heap");
+        }
+        match sources.as_slice() {
+            [] => String::new(),
+            _ => format!("Parts: {}. Page tables are no part of max RSS.", listed(&sources)),
+        }
+    }
+}
+
+impl Section for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn is_of_runs(&self) -> bool {
+        true
+    }
+
+    fn measured(&self) -> Vec<Measured> {
+        vec![self.measured]
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.all()
+    }
+
+    fn reason(&self, _: &str) -> Option<String> {
+        if !self.missing.is_empty() {
+            return Some(self.missing.join(" "));
+        }
+        let resident = self.resident.as_ref()?;
+        let runs = match resident[0].origin {
+            Origin::Series => "runs of the memory series",
+            Origin::Recording => "recorded runs",
+        };
+        Some(format!(
+            "max RSS is from the timed rounds, and the parts are from {runs}: their peaks differ by this much"
+        ))
+    }
+
+    fn text(&self, width: usize, palette: &Palette) -> String {
+        let (strong, faint) = (palette.strong, palette.faint);
+        let mut text = format!("{strong}Memory{strong:#}\n");
+        for sentence in self.says.iter().cloned().chain([self.how()]).filter(|text| !text.is_empty()) {
+            text += &paragraph(&sanitize::line(&sentence), width, faint);
+        }
+        let parts = self.all();
+        text += &of_parts(&parts, self.top, width, palette);
+        let rest = self.measured.unexplained(&parts.iter().collect::<Vec<_>>(), self.reason(""));
+        if !parts.is_empty() {
+            let amount = signed(rest.amount.into());
+            let share = rest.explained_share.map_or(String::new(), |share| {
+                format!(" Named causes cover {} of the difference.", percent(share, 1.0))
+            });
+            let reason = rest
+                .reason
+                .as_ref()
+                .map_or(String::new(), |reason| format!(" ({})", reason.trim_end_matches('.')));
+            let amount = if rest.amount == 0 { "nothing".to_owned() } else { amount };
+            let line = format!("Not explained: {amount}, {} points{reason}.{share}", points(rest.points));
+            text += &paragraph(&line, width, faint);
+        } else {
+            for missing in &self.missing {
+                text += &paragraph(&sanitize::line(missing), width, faint);
+            }
+        }
+        for remark in &self.remarks {
+            text += &paragraph(&sanitize::line(remark), width, faint);
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let resident = |side: usize| {
+            let of = self.resident.as_ref().map(|sides| &sides[side])?;
+            Some(
+                of.bytes
+                    .iter()
+                    .map(|(one, bytes)| (one.name(), json!(bytes)))
+                    .collect::<serde_json::Map<_, _>>(),
+            )
+        };
+        let allocated = |side: usize| {
+            let Allocated { composition, word, is_glibc, .. } = self.allocated.as_ref()?[side];
+            let Composition { blocks, requested, main, mapped, arenas, own } = composition;
+            Some(json!({
+                "blocks": blocks, "requested": requested, "main_arena": main, "mapped_blocks": mapped,
+                "other_arenas": arenas, "own_mappings": own, "pointer_bytes": word, "glibc": is_glibc,
+            }))
+        };
+        let side = |side: usize| json!({"resident": resident(side), "allocated": allocated(side)});
+        let origin = self.resident.as_ref().map(|sides| match sides[0].origin {
+            Origin::Series => "series",
+            Origin::Recording => "recording",
+        });
+        json!({
+            "metric": self.measured.metric,
+            "says": self.says,
+            "read_in": origin,
+            "baseline": side(0),
+            "variant": side(1),
+            "missing": self.missing,
+            "remarks": self.remarks,
+        })
+    }
+}

@@ -1,0 +1,330 @@
+//! The parts of a difference in max RSS: what the program allocates, what the allocator adds, what is resident besides.
+
+use std::collections::BTreeSet;
+
+use widthwise_anatomy::Certainty;
+use widthwise_experiment::memory::Class;
+use widthwise_experiment::units::thousands;
+
+use super::allocated::Allocated;
+use super::recordings::{Recordings, PAGE};
+use super::resident::{Resident, Use};
+use crate::explanation::model::{Measured, Part};
+
+/// The causes without a place have this one.
+const NOWHERE: &str = "";
+/// If more of the heap than this share is not live when most is allocated, its sites do not stand for max RSS.
+const MOST_ELSEWHERE: f64 = 0.1;
+
+/// The parts of the heap: those of its sites first.
+pub struct HeapParts<'a> {
+    /// What both have allocated.
+    pub allocated: [Allocated; 2],
+    /// The parts of the peak heap's difference, by site or type.
+    pub parts: &'a [Part],
+}
+
+/// One variable's bytes in both programs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variable {
+    /// Its name, demangled.
+    pub name: String,
+    /// Its section, such as `.bss`.
+    pub section: String,
+    /// Bytes in the baseline and in the variant.
+    pub bytes: [u64; 2],
+}
+
+/// All parts of the measured difference.
+pub fn parts(
+    measured: &Measured,
+    resident: Option<&[Resident; 2]>,
+    heap: Option<&HeapParts>,
+    variables: &[Variable],
+    recordings: &Recordings,
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if let Some(heap) = heap {
+        parts.extend(of_heap(measured, heap, recordings));
+        let beyond = |resident| beyond_blocks(measured, resident, heap, recordings);
+        parts.extend(resident.map(beyond).unwrap_or_default());
+    }
+    if let Some(resident) = resident {
+        parts.extend(of_uses(measured, resident, heap.is_some(), variables, recordings));
+    }
+    parts.retain(|part| part.amount != 0);
+    parts
+}
+
+/// Blocks by site, then what the allocator adds to them, and what the program maps itself.
+fn of_heap(measured: &Measured, heap: &HeapParts, recordings: &Recordings) -> Vec<Part> {
+    let [a, b] = &heap.allocated;
+    let elsewhere = |of: &Allocated| of.peak_heap as i64 - of.composition.requested as i64;
+    let is_far = |of: &Allocated| elsewhere(of).abs() as f64 > MOST_ELSEWHERE * of.peak_heap as f64;
+    let is_low = is_far(a) || is_far(b);
+    let carried = heap.parts.iter().map(|part| {
+        let certainty = if is_low { Certainty::Low } else { part.certainty };
+        measured
+            .part(part.cause.clone(), part.place.clone(), part.amount, certainty)
+            .with_detail(part.detail.clone())
+    });
+    let mut parts: Vec<Part> = carried.collect();
+    let late = elsewhere(a) - elsewhere(b);
+    let late_certainty = match is_low {
+        true => Certainty::Low,
+        false => recordings.of_allocated(0.0, &elsewhere).min(Certainty::Medium),
+    };
+    parts.push(measured.part("blocks of the heap's peak that max RSS lacks", NOWHERE, late, late_certainty));
+    parts.extend(overhead(measured, [a, b], recordings));
+    let own = b.composition.own as i64 - a.composition.own as i64;
+    let certainty = recordings.of_allocated(PAGE, &|of| of.composition.own as i64);
+    parts.push(measured.part("memory that the program maps itself", "mmap", own, certainty));
+    parts
+}
+
+/// The allocator's headers, and its rounding.
+fn overhead(measured: &Measured, [a, b]: [&Allocated; 2], recordings: &Recordings) -> Vec<Part> {
+    let of = |of: &Allocated| of.composition.overhead() as i64;
+    let whole = of(b) - of(a);
+    if !(a.is_glibc && b.is_glibc) {
+        let cause = "the allocator's rounding";
+        let certainty = recordings.of_allocated(0.0, &of).min(Certainty::Medium);
+        return vec![measured.part(cause, NOWHERE, whole, certainty)];
+    }
+    // malloc/malloc.c, malloc_chunk: the size before each block. A block with a mapping of its own has one word more,
+    // which is in the rounding here.
+    let headers_of =
+        |one: &Allocated| (one.composition.blocks * one.word).min(one.composition.overhead()) as i64;
+    let headers = headers_of(b) - headers_of(a);
+    let of_rounding = recordings.of_allocated(0.0, &|one| of(one) - headers_of(one));
+    let (words, blocks) = ([a.word, b.word], [a.composition.blocks, b.composition.blocks]);
+    let detail = format!("{} bytes × {}", change(words), change(blocks));
+    vec![
+        measured
+            .part("glibc's block headers", "malloc", headers, recordings.of_allocated(0.0, &headers_of))
+            .with_detail(detail),
+        measured
+            .part("glibc's rounding of block sizes", "malloc", whole - headers, of_rounding)
+            .with_detail("to 16 bytes, and to pages"),
+    ]
+}
+
+fn change([a, b]: [u64; 2]) -> String {
+    match a == b {
+        true => thousands(a as i64),
+        false => format!("{} → {}", thousands(a as i64), thousands(b as i64)),
+    }
+}
+
+/// What is resident beyond the allocated memory, or allocated and not resident: in the heap segment, and in anonymous
+/// mappings.
+fn beyond_blocks(
+    measured: &Measured,
+    resident: &[Resident; 2],
+    heap: &HeapParts,
+    recordings: &Recordings,
+) -> Vec<Part> {
+    let in_heap = |resident: &Resident, of: &Allocated| {
+        resident.of(&Use::Class(Class::Heap)) - of.composition.main as i64
+    };
+    let in_mappings = |resident: &Resident, Allocated { composition: of, .. }: &Allocated| {
+        let allocated = of.mapped.saturating_add(of.arenas).saturating_add(of.own) as i64;
+        resident.of(&Use::Class(Class::Mmapped)) - allocated
+    };
+    let of_both = |of: &dyn Fn(&Resident, &Allocated) -> i64| {
+        [0, 1].map(|side| of(&resident[side], &heap.allocated[side]))
+    };
+    let (brk, mapped) = (of_both(&in_heap), of_both(&in_mappings));
+    // What max RSS has and the reading lacks was written to after the reading.
+    let whole = [measured.baseline, measured.variant];
+    let untouched = |side: usize, resident: &Resident, of: &Allocated| {
+        let later = (whole[side] - resident.total()).max(0);
+        (in_heap(resident, of).min(0) + in_mappings(resident, of).min(0) + later).min(0)
+    };
+    let never_written = [0, 1].map(|side| untouched(side, &resident[side], &heap.allocated[side]));
+    let kept = recordings.of_both(PAGE, &|_, resident, of| in_heap(resident, of).max(0));
+    let of_never_written = recordings.of_both(PAGE, &untouched);
+    let more = |of: [i64; 2]| of[1].max(0) - of[0].max(0);
+    let detail = |of: [i64; 2]| change(of.map(|bytes| bytes.unsigned_abs())) + " bytes";
+    vec![
+        measured
+            .part("memory that the allocator keeps", "heap (brk)", more(brk), kept.min(Certainty::Medium))
+            .with_detail(detail(brk.map(|bytes| bytes.max(0)))),
+        measured.part("anonymous mappings of no known owner", "mmap", more(mapped), Certainty::Low),
+        measured
+            .part(
+                "allocated memory that is not resident",
+                "never written to",
+                never_written[1] - never_written[0],
+                of_never_written.min(Certainty::Medium),
+            )
+            .with_detail(detail(never_written)),
+    ]
+}
+
+/// Everything else that is resident, by use.
+fn of_uses(
+    measured: &Measured,
+    resident: &[Resident; 2],
+    has_heap: bool,
+    variables: &[Variable],
+    recordings: &Recordings,
+) -> Vec<Part> {
+    let uses: BTreeSet<&Use> = resident.iter().flat_map(|side| side.bytes.keys()).collect();
+    let mut parts = Vec::new();
+    for one in uses {
+        let is_heap = matches!(one, Use::Class(Class::Heap | Class::Mmapped));
+        let amount = resident[1].of(one) - resident[0].of(one);
+        if is_heap && has_heap || amount == 0 {
+            continue;
+        }
+        if *one == Use::Class(Class::ProgramData) {
+            parts.extend(of_variables(measured, amount, variables, recordings.of_use(one)));
+            continue;
+        }
+        let certainty = if is_heap { Certainty::Low } else { recordings.of_use(one) };
+        let detail = change([resident[0].of(one) as u64, resident[1].of(one) as u64]) + " bytes";
+        parts.push(measured.part(one.title(), NOWHERE, amount, certainty).with_detail(detail));
+    }
+    parts
+}
+
+/// The program's variables: one part for each large one that changes, if together they stand for the difference of the
+/// resident pages, and one for the pages that remain. `certainty` is that of the pages.
+fn of_variables(measured: &Measured, amount: i64, variables: &[Variable], certainty: Certainty) -> Vec<Part> {
+    /// Smaller ones share pages.
+    const LARGE: u64 = 16 << 10;
+    /// Pages that begin or end with other variables.
+    const PAGES: u64 = 8 << 12;
+    let changed: Vec<&Variable> =
+        variables.iter().filter(|one| one.bytes[0].abs_diff(one.bytes[1]) >= LARGE).collect();
+    let sum: i64 = changed.iter().map(|one| one.bytes[1] as i64 - one.bytes[0] as i64).sum();
+    let title = Use::Class(Class::ProgramData).title();
+    // Variables that are only partly resident do not stand for pages.
+    let tolerance = PAGES.max(amount.unsigned_abs() / 20);
+    if changed.is_empty() || sum.abs_diff(amount) > tolerance {
+        return vec![measured.part(title, ".data, .bss", amount, certainty)];
+    }
+    let of = |one: &Variable| {
+        let difference = one.bytes[1] as i64 - one.bytes[0] as i64;
+        let word = if difference < 0 { "smaller" } else { "larger" };
+        measured
+            .part(format!("{word} variable {}", one.name), one.section.clone(), difference, certainty)
+            .with_detail(change(one.bytes) + " bytes")
+    };
+    // What the pages have at their ends, and what is resident of a variable.
+    let most = if (amount - sum).unsigned_abs() < PAGES { Certainty::Low } else { certainty };
+    let rest = measured.part(format!("other {title}"), ".data, .bss", amount - sum, most);
+    changed.into_iter().map(of).chain([rest]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_anatomy::heap::Composition;
+    use widthwise_experiment::memory;
+    use widthwise_experiment::units::Unit;
+
+    use super::*;
+    use crate::explanation::Basis;
+
+    fn resident(heap: u64, mmapped: u64, stack: u64) -> Resident {
+        let part = |class| memory::Part { class, name: String::new() };
+        let parts = [(Class::Heap, heap), (Class::Mmapped, mmapped), (Class::Stack, stack)];
+        Resident::of_recording(parts.map(|(class, bytes)| (part(class), bytes)), 1)
+    }
+
+    fn measured(baseline: i64, variant: i64) -> Measured {
+        Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis: Basis::Unjudged }
+    }
+
+    fn allocated(requested: u64, main: u64, blocks: u64, word: u64) -> Allocated {
+        let composition = Composition { blocks, requested, main, ..Composition::default() };
+        Allocated { composition, peak_heap: requested, word, is_glibc: true }
+    }
+
+    fn amounts(parts: &[Part]) -> Vec<(&str, i64)> {
+        parts.iter().map(|part| (part.cause.as_str(), part.amount)).collect()
+    }
+
+    #[test]
+    fn the_parts_sum_to_the_difference_of_the_readings() {
+        let measured = measured(100_000, 60_000);
+        let site = measured.part("smaller blocks", "a.c:1", -20_000, Certainty::High);
+        let heap = HeapParts {
+            allocated: [allocated(40_000, 64_000, 1000, 8), allocated(20_000, 32_000, 1000, 4)],
+            parts: &[site],
+        };
+        let resident = [resident(70_000, 5_000, 20_000), resident(33_000, 6_000, 19_000)];
+        let twice = |all: [Resident; 2]| all.map(|one| vec![one.clone(), one]);
+        let allocated = heap.allocated.map(|one| vec![one; 2]);
+        let recordings = Recordings { resident: twice(resident.clone()), allocated };
+        let parts = parts(&measured, Some(&resident), Some(&heap), &[], &recordings);
+        assert_eq!(
+            amounts(&parts),
+            [
+                ("smaller blocks", -20_000),
+                ("glibc's block headers", -4_000),
+                ("glibc's rounding of block sizes", -8_000),
+                ("memory that the allocator keeps", -5_000),
+                ("anonymous mappings of no known owner", 1_000),
+                ("stacks", -1_000),
+            ]
+        );
+        // Blocks are counted; so few pages may be those of another run.
+        let certainties: Vec<&str> = parts.iter().map(|part| part.certainty.name()).collect();
+        assert_eq!(certainties, ["high", "high", "high", "low", "low", "low"]);
+        let sum: i64 = parts.iter().map(|part| part.amount).sum();
+        assert_eq!(sum, resident[1].total() - resident[0].total());
+    }
+
+    #[test]
+    fn allocated_memory_that_is_not_resident_is_a_part_of_its_own() {
+        let heap = HeapParts {
+            allocated: [allocated(50_000, 50_000, 1, 8), allocated(50_000, 50_000, 1, 8)],
+            parts: &[],
+        };
+        let resident = [resident(50_000, 0, 0), resident(10_000, 0, 0)];
+        let parts =
+            parts(&measured(50_000, 10_000), Some(&resident), Some(&heap), &[], &Recordings::default());
+        assert_eq!(amounts(&parts), [("allocated memory that is not resident", -40_000)]);
+    }
+
+    #[test]
+    fn memory_that_was_written_to_after_the_reading_is_resident() {
+        let heap = HeapParts {
+            allocated: [allocated(50_000, 50_000, 1, 8), allocated(50_000, 50_000, 1, 8)],
+            parts: &[],
+        };
+        // The variant was read before it had touched all; its max RSS is larger.
+        let resident = [resident(50_000, 0, 0), resident(40_000, 0, 0)];
+        let of = |variant| {
+            let measured = measured(50_000, variant);
+            parts(&measured, Some(&resident), Some(&heap), &[], &Recordings::default())
+        };
+        assert_eq!(amounts(&of(50_000)), []);
+        assert_eq!(amounts(&of(47_000)), [("allocated memory that is not resident", -3_000)]);
+    }
+
+    #[test]
+    fn a_variable_stands_for_pages_only_where_they_are_resident() {
+        let table =
+            Variable { name: "table".to_owned(), section: ".bss".to_owned(), bytes: [800_000, 400_000] };
+        let of =
+            |amount| of_variables(&measured(0, 0), amount, std::slice::from_ref(&table), Certainty::High);
+        assert_eq!(
+            amounts(&of(-402_000)),
+            [("smaller variable table", -400_000), ("other variables of the program", -2_000)]
+        );
+        assert_eq!(amounts(&of(-100_000)), [("variables of the program", -100_000)]);
+    }
+
+    #[test]
+    fn sites_of_another_moment_are_a_low_guess() {
+        let site = measured(0, 0).part("smaller blocks", "a.c:1", -20_000, Certainty::High);
+        let early = Allocated { peak_heap: 80_000, ..allocated(40_000, 40_000, 1, 8) };
+        let heap = HeapParts { allocated: [early, allocated(60_000, 60_000, 1, 4)], parts: &[site] };
+        let parts = parts(&measured(0, 0), None, Some(&heap), &[], &Recordings::default());
+        assert!(parts[..2].iter().all(|part| part.certainty == Certainty::Low), "{parts:?}");
+        assert_eq!(parts[..2].iter().map(|part| part.amount).sum::<i64>(), 20_000);
+    }
+}

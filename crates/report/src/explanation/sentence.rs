@@ -1,0 +1,285 @@
+//! The sentence of one metric: its difference, and the parts in percentage points.
+
+use widthwise_experiment::units::Quantity;
+
+use crate::explanation::model::{Basis, Part, Unexplained};
+
+/// Parts that a sentence names.
+const MOST: usize = 5;
+/// Parts below this are in the rest, in percentage points.
+const LEAST: f64 = 0.05;
+
+/// How a sentence says that a metric is smaller in the variant.
+struct Wording {
+    metric: &'static str,
+    /// Behind the variant's name: the verb, and what follows `31 % less`.
+    verb: &'static str,
+    less: &'static str,
+    more: &'static str,
+    /// What follows the share.
+    object: &'static str,
+    /// The metric's name before its values.
+    noun: &'static str,
+}
+
+const WORDINGS: [Wording; 11] = [
+    Wording {
+        metric: "max_rss",
+        verb: "uses",
+        less: "less",
+        more: "more",
+        object: "memory at its peak",
+        noun: "max RSS",
+    },
+    Wording {
+        metric: "tree_peak",
+        verb: "uses",
+        less: "less",
+        more: "more",
+        object: "memory at the peak of all its processes",
+        noun: "tree peak",
+    },
+    Wording {
+        metric: "peak_heap",
+        verb: "has",
+        less: "less",
+        more: "more",
+        object: "memory allocated at its peak",
+        noun: "peak heap",
+    },
+    Wording {
+        metric: "peak_heap_sum",
+        verb: "has",
+        less: "less",
+        more: "more",
+        object: "memory allocated at the peaks of its processes",
+        noun: "sum of peak heaps",
+    },
+    Wording {
+        metric: "file_size",
+        verb: "has",
+        less: "smaller",
+        more: "larger",
+        object: "files",
+        noun: "file size",
+    },
+    Wording {
+        metric: "static_instructions",
+        verb: "has",
+        less: "fewer",
+        more: "more",
+        object: "instructions in its code",
+        noun: "instructions",
+    },
+    Wording {
+        metric: "type_sizes",
+        verb: "has",
+        less: "smaller",
+        more: "larger",
+        object: "types",
+        noun: "one object of each type that differs",
+    },
+    Wording {
+        metric: "instructions",
+        verb: "executes",
+        less: "fewer",
+        more: "more",
+        object: "instructions (emulated)",
+        noun: "instructions executed",
+    },
+    Wording {
+        metric: "cache_misses",
+        verb: "has",
+        less: "fewer",
+        more: "more",
+        object: "last-level cache misses (emulated)",
+        noun: "last-level cache misses",
+    },
+    Wording {
+        metric: "branch_misses",
+        verb: "has",
+        less: "fewer",
+        more: "more",
+        object: "branch mispredictions (emulated)",
+        noun: "branch mispredictions",
+    },
+    Wording {
+        metric: "page_faults",
+        verb: "has",
+        less: "fewer",
+        more: "more",
+        object: "page faults",
+        noun: "page faults",
+    },
+];
+
+/// For a metric without words of its own.
+const OTHER: Wording =
+    Wording { metric: "", verb: "has", less: "less", more: "more", object: "of it", noun: "" };
+
+/// A metric's name for readers.
+pub fn noun(metric: &str) -> &str {
+    wording(metric).map_or(metric, |wording| wording.noun)
+}
+
+fn wording(metric: &str) -> Option<&'static Wording> {
+    WORDINGS.iter().find(|wording| wording.metric == metric)
+}
+
+/// `x32 uses 31 % less memory at its peak than x86-64 (max RSS 74.5 MB → 44.7 MB): 24 points are pointers, 5.0 glibc's
+/// rounding; 2.0 points are not explained.`
+pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&Part]) -> String {
+    let quantity = |value: i64| Quantity { value: value as f64, unit: rest.unit }.to_string();
+    let (from, to) = (quantity(rest.baseline), quantity(rest.variant));
+    let noun = noun(rest.metric);
+    if rest.baseline == rest.variant {
+        return format!("{variant} and {baseline} have the same {noun}: {from}.");
+    }
+    let is_less = rest.variant < rest.baseline;
+    if !rest.is_clear() {
+        let Basis::Judged(word) = rest.basis else {
+            return format!("{noun}: {baseline} has {from}, {variant} {to}; the two were not judged.");
+        };
+        let says =
+            format!("{variant} and {baseline}, {noun}: {} ({baseline} {from}, {variant} {to}).", word.text());
+        // The whole is not known to differ; some of its parts may be.
+        let known: Vec<&Part> = parts.iter().copied().filter(|part| part.is_named()).collect();
+        return match points(rest, &known, 1.0) {
+            points if points.is_empty() => says,
+            points => format!("{says} Parts beyond the spread of the recordings: {}.", points.join(", ")),
+        };
+    }
+    let Wording { verb, less, more, object, .. } = wording(rest.metric).unwrap_or(&OTHER);
+    let word = if is_less { less } else { more };
+    let by = match rest.baseline {
+        0 => quantity((rest.variant - rest.baseline).abs()),
+        baseline => {
+            let share = 100.0 * (rest.variant - rest.baseline).abs() as f64 / baseline as f64;
+            format!("{} %", number(share))
+        }
+    };
+    // Points count in the direction of the difference.
+    let sign = if is_less { -1.0 } else { 1.0 };
+    let mut text = format!("{variant} {verb} {by} {word} {object} than {baseline} ({noun} {from} → {to})");
+    let points = points(rest, parts, sign);
+    if !points.is_empty() {
+        text.push_str(": ");
+        text.push_str(&points.join(", "));
+    }
+    if rest.points.abs() >= LEAST {
+        let begin = if points.is_empty() { ": " } else { "; " };
+        let noun = if points.is_empty() { " points" } else { "" };
+        text.push_str(&format!("{begin}{}{noun} not explained", number(sign * rest.points)));
+    }
+    text.push('.');
+    text
+}
+
+/// `24 points are pointers in Node (a.cpp:3)`, `5.0 glibc's rounding`, …
+fn points(rest: &Unexplained, parts: &[&Part], sign: f64) -> Vec<String> {
+    if rest.baseline == 0 {
+        return Vec::new();
+    }
+    // One cause may be at several places.
+    let mut causes: Vec<(&str, Option<&str>, f64)> = Vec::new();
+    for part in parts {
+        match causes.iter_mut().find(|(cause, ..)| *cause == part.cause) {
+            Some((_, place, points)) => {
+                *place = place.filter(|place| *place == part.place);
+                *points += part.points;
+            }
+            None => causes.push((&part.cause, Some(&part.place), part.points)),
+        }
+    }
+    causes.sort_by(|(.., a), (.., b)| b.abs().total_cmp(&a.abs()));
+    let count = causes.iter().take(MOST).filter(|(.., points)| points.abs() >= LEAST).count();
+    let (named, smaller) = causes.split_at(count);
+    let others: f64 = smaller.iter().map(|(.., points)| points).sum();
+    let mut all: Vec<(f64, String)> = named
+        .iter()
+        .map(|(cause, place, points)| {
+            let place = place.filter(|place| !place.is_empty() && !cause.contains(place));
+            let place = place.map_or(String::new(), |place| format!(" ({place})"));
+            (sign * points, format!("{cause}{place}"))
+        })
+        .collect();
+    if others.abs() >= LEAST {
+        all.push((sign * others, "smaller parts".to_owned()));
+    }
+    let shown = |(index, (points, what)): (usize, &(f64, String))| match index {
+        0 => format!("{} points are {what}", number(*points)),
+        _ => format!("{} {what}", number(*points)),
+    };
+    all.iter().enumerate().map(shown).collect()
+}
+
+/// `1.3`, `−24`.
+fn number(value: f64) -> String {
+    let digits = usize::from(value.abs() < 9.95);
+    format!("{value:.digits$}").replace('-', "−")
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_experiment::units::Unit;
+    use widthwise_verdict::Word;
+
+    use super::*;
+    use crate::explanation::{Certainty, Measured};
+
+    fn sentence(basis: Basis, values: [i64; 2], amounts: &[(&str, &str, i64)]) -> String {
+        let [baseline, variant] = values;
+        let measured = Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis };
+        let part = |(cause, place, amount): &(&str, &str, i64)| {
+            measured.part(*cause, *place, *amount, Certainty::High)
+        };
+        let parts: Vec<Part> = amounts.iter().map(part).collect();
+        let parts: Vec<&Part> = parts.iter().collect();
+        of_metric(["x86-64", "x32"], &measured.unexplained(&parts, None), &parts)
+    }
+
+    #[test]
+    fn points_count_in_the_direction_of_the_difference() {
+        let parts = [("pointers in Node", "a.cpp:3", -24_000), ("rounding", "", -9_000), ("text", "", 1_000)];
+        assert_eq!(
+            sentence(Basis::Judged(Word::Lower), [100_000, 66_000], &parts),
+            "x32 uses 34 % less memory at its peak than x86-64 (max RSS 100 kB → 66.0 kB): 24 points are pointers in Node \
+             (a.cpp:3), 9.0 rounding, −1.0 text; 2.0 not explained."
+        );
+        let more = sentence(Basis::Judged(Word::Higher), [100_000, 110_000], &[("text", "", 10_000)]);
+        assert!(
+            more.ends_with(
+                "10 % more memory at its peak than x86-64 (max RSS 100 kB → 110 kB): 10 points are text."
+            ),
+            "{more}"
+        );
+    }
+
+    #[test]
+    fn a_difference_without_a_verdict_is_not_called_smaller() {
+        let parts = [("pointers", "", -10)];
+        for basis in [Basis::Judged(Word::NoDifference), Basis::Judged(Word::Inconclusive), Basis::Unjudged] {
+            let text = sentence(basis, [1000, 990], &parts);
+            assert!(!text.contains("less") && text.contains("1.00 kB"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_inconclusive_whole_comes_before_the_parts_that_are_certain() {
+        let parts = [("pointers in Node", "a.cpp:3", -24_000), ("stacks", "", 20_000)];
+        let text = sentence(Basis::Judged(Word::Inconclusive), [100_000, 96_000], &parts);
+        let [whole, parts] = text.split_once(" Parts ").map(|(whole, parts)| [whole, parts]).unwrap();
+        assert!(whole.contains(Word::Inconclusive.text()), "{text}");
+        assert_eq!(
+            parts,
+            "beyond the spread of the recordings: −24 points are pointers in Node (a.cpp:3), 20 stacks."
+        );
+    }
+
+    #[test]
+    fn a_cause_at_several_places_is_named_once() {
+        let parts = [("long", "a", -300), ("long", "b", -200)];
+        let text = sentence(Basis::Judged(Word::Lower), [1000, 500], &parts);
+        assert!(text.ends_with(": 50 points are long."), "{text}");
+    }
+}

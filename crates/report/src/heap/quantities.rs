@@ -1,0 +1,30 @@
+//! Bytes, counts and shares as text.
+
+use widthwise_experiment::units::{Quantity, Unit};
+
+/// A number of bytes with its unit.
+pub fn bytes(value: u64) -> String {
+    Quantity { value: value as f64, unit: Unit::Bytes }.to_string()
+}
+
+pub(super) fn number(value: u64) -> String {
+    Quantity { value: value as f64, unit: Unit::Count }.to_string()
+}
+
+pub(crate) fn signed(value: i128) -> String {
+    let sign = match value {
+        0 => "",
+        1.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}", bytes(value.unsigned_abs() as u64))
+}
+
+pub(crate) fn percent(part: f64, whole: f64) -> String {
+    if whole == 0.0 {
+        return String::new();
+    }
+    let share = 100.0 * part / whole;
+    let text = if share.abs() < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") };
+    text.replace('-', "−")
+}

@@ -1,0 +1,367 @@
+//! The types of heap blocks: a table, sentences on what has a type and a cause, and JSON.
+
+use serde_json::{json, Value};
+use unicode_width::UnicodeWidthStr;
+use widthwise_anatomy::heap::types::{
+    AllocatorPart, AllocatorRule, Amount, Cause, Part, Side, TypeRow, TypedHeap, TypedPair,
+};
+use widthwise_anatomy::Certainty;
+
+use super::differences::FLOOR;
+use super::quantities::number;
+use super::{bytes, change, paragraph, percent, short_name, signed, Explanation};
+use crate::format::counted;
+use crate::sanitize;
+use crate::text::Palette;
+
+const COLUMNS: usize = 6;
+
+impl Explanation<'_> {
+    /// The table of types, with a sentence before and after it; empty where no type is known.
+    pub(crate) fn types_text(&self, width: usize, palette: &Palette) -> String {
+        let Some(types) = self.types.filter(|_| self.b.is_none() || !self.sides_are_incomplete()) else {
+            return String::new();
+        };
+        let rows = types.by_type();
+        let shown = self.shown(&rows);
+        if shown.clear.iter().all(|row| row.ty.is_none()) {
+            return types
+                .remarks
+                .iter()
+                .map(|line| paragraph(&sanitize::line(line), width, palette.faint))
+                .collect();
+        }
+        let mut text = String::from("\n");
+        text += &paragraph(&self.typed_sentence(types), width, Default::default());
+        text += &self.types_table(&shown, palette, width);
+        for sentence in self.allocator_sentence(types, &rows).iter().chain(&types.remarks) {
+            text += &paragraph(&sanitize::line(sentence), width, Default::default());
+        }
+        text
+    }
+
+    fn sides_are_incomplete(&self) -> bool {
+        std::iter::once(self.a).chain(self.b).any(|side| !side.incomplete.is_empty())
+    }
+
+    /// `Typed: 91 % of heap bytes`, and how much of the difference has causes.
+    fn typed_sentence(&self, types: &TypedHeap) -> String {
+        let share = |side| not_quite(types.typed_share(side).unwrap_or(0.0));
+        let (a, b) = (share(Side::A), share(Side::B));
+        let typed = match self.b {
+            None => format!("Typed: {a} of the bytes at the peak."),
+            Some(_) if a == b => format!("Typed: {a} of heap bytes in both."),
+            Some(b_side) => format!("Typed: {a} of heap bytes in {}, {b} in {}.", self.a.name, b_side.name),
+        };
+        let explained = types.explained();
+        match (self.b, explained.share()) {
+            (Some(_), Some(share)) => {
+                format!(
+                    "{typed} Causes of certainty medium or high: {} of the sites' differences; {} are not explained.",
+                    not_quite(share),
+                    signed(i128::from(explained.unexplained)).replace('+', "")
+                )
+            }
+            _ => typed,
+        }
+    }
+
+    fn shown<'r>(&self, rows: &'r [TypeRow]) -> Shown<'r> {
+        let mut shown = Shown::default();
+        for row in rows {
+            match self.b {
+                None if row.a.values.peak_bytes > 0 => shown.clear.push(row),
+                Some(_) if (row.difference().unsigned_abs() as f64) >= FLOOR => shown.clear.push(row),
+                Some(_) if row.difference() != 0 => shown.small.push(row),
+                _ => {}
+            }
+        }
+        shown
+    }
+
+    fn types_table(&self, shown: &Shown, palette: &Palette, width: usize) -> String {
+        let mut lines: Vec<([String; COLUMNS], Vec<String>)> = vec![(self.heading(), Vec::new())];
+        for row in shown.clear.iter().take(self.top) {
+            lines.push((self.cells(row), self.below(row)));
+        }
+        let hidden = &shown.clear[shown.clear.len().min(self.top)..];
+        for (rows, what) in [
+            (hidden, format!("{} (--top)", counted(hidden.len(), "other type"))),
+            (&shown.small[..], format!("{}, less than 1 KiB each", counted(shown.small.len(), "other type"))),
+        ] {
+            if !rows.is_empty() {
+                let sum = rows.iter().map(|row| self.amount(row)).sum();
+                let none = String::new;
+                lines.push((
+                    [self.shown_amount(sum), self.share(sum), none(), none(), none(), what],
+                    Vec::new(),
+                ));
+            }
+        }
+        let widths: Vec<usize> = (0..COLUMNS - 1)
+            .map(|column| lines.iter().map(|(cells, _)| cells[column].width()).max().unwrap_or(0))
+            .collect();
+        let mut text = String::new();
+        for (index, (cells, below)) in lines.iter().enumerate() {
+            let mut line = String::from("  ");
+            for (cell, width) in cells.iter().zip(&widths).filter(|(_, width)| **width > 0) {
+                line += &format!("{}{cell}   ", " ".repeat(width - cell.width()));
+            }
+            let indent = line.width();
+            line += &cells[COLUMNS - 1];
+            let style = if index == 0 { palette.faint } else { Default::default() };
+            text += &format!("{style}{}{style:#}\n", line.trim_end());
+            let faint = palette.faint;
+            for line in
+                below.iter().flat_map(|line| crate::text::wrapped(line, width.saturating_sub(indent).max(40)))
+            {
+                text += &format!("{}{faint}{line}{faint:#}\n", " ".repeat(indent));
+            }
+        }
+        text
+    }
+
+    fn heading(&self) -> [String; COLUMNS] {
+        let first = if self.b.is_some() { "difference" } else { "at peak" };
+        let share = if self.has_shares() { "share" } else { "" };
+        [first, share, "objects", "bytes each", "certainty", "type, where"].map(str::to_owned)
+    }
+
+    fn has_shares(&self) -> bool {
+        self.differences().is_none_or(|differences| differences.peak_heap.is_clear())
+    }
+
+    fn amount(&self, row: &TypeRow) -> i128 {
+        match self.b {
+            Some(_) => i128::from(row.difference()),
+            None => i128::from(row.a.values.peak_bytes),
+        }
+    }
+
+    fn shown_amount(&self, value: i128) -> String {
+        match self.b {
+            Some(_) => signed(value),
+            None => bytes(value as u64),
+        }
+    }
+
+    fn share(&self, value: i128) -> String {
+        match self.b {
+            _ if !self.has_shares() => String::new(),
+            Some(b) => percent(-(value as f64), self.a.peak_bytes as f64 - b.peak_bytes as f64),
+            None => percent(value as f64, self.a.peak_bytes as f64),
+        }
+    }
+
+    fn cells(&self, row: &TypeRow) -> [String; COLUMNS] {
+        let both = |of: &dyn Fn(&Amount) -> Option<u64>| {
+            let text = |amount: &Amount| {
+                (amount.values.peak_count > 0).then(|| of(amount).map_or("?".to_owned(), number))
+            };
+            change(text(&row.a), self.b.map(|_| text(&row.b)))
+        };
+        let objects = match row.ty {
+            Some(_) => both(&|amount| amount.objects.or(Some(amount.values.peak_count))),
+            None => both(&|amount| Some(amount.values.peak_count)),
+        };
+        let size = |amount: &Amount| {
+            let values = &amount.values;
+            let mean = || {
+                values
+                    .peak_bytes
+                    .checked_div(values.peak_count)
+                    .filter(|each| each * values.peak_count == values.peak_bytes)
+            };
+            amount.size.or_else(|| row.ty.as_ref().and_then(|_| mean()))
+        };
+        let each = if row.ty.is_some() { both(&size) } else { String::new() };
+        let amount = self.amount(row);
+        let certainty = row.ty.as_ref().map_or("", |_| row.certainty.name());
+        [
+            self.shown_amount(amount),
+            self.share(amount),
+            objects,
+            each,
+            certainty.to_owned(),
+            self.described_type(row),
+        ]
+    }
+
+    fn described_type(&self, row: &TypeRow) -> String {
+        let place = sanitize::line(&row.site.location());
+        let more = match row.sites {
+            0 | 1 => String::new(),
+            sites => format!(" and {}", counted(sites - 1, "other site")),
+        };
+        match &row.ty {
+            Some(ty) => {
+                let ty = match &ty.container {
+                    Some(container) => {
+                        format!("{} elements of {}", short_name(&ty.name), short_name(container))
+                    }
+                    None if ty.is_array => format!("{}[]", short_name(&ty.name)),
+                    None => short_name(&ty.name),
+                };
+                format!("{}  {place}{more}", sanitize::line(&ty))
+            }
+            None => format!("blocks without a known type  {place}{more}"),
+        }
+    }
+
+    /// The causes in words.
+    fn below(&self, row: &TypeRow) -> Vec<String> {
+        if self.b.is_none() {
+            return Vec::new();
+        }
+        let cause = |(name, amount): &(String, i64)| format!("{} {name}", signed(i128::from(*amount)));
+        let causes: Vec<String> = row.causes().iter().map(cause).collect();
+        let text = sanitize::line(&causes.join(", "));
+        if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![text]
+        }
+    }
+
+    /// What the allocator uses beside the requested bytes, and its rule for the type that differs most.
+    fn allocator_sentence(&self, types: &TypedHeap, rows: &[TypeRow]) -> Option<String> {
+        self.b?;
+        let parts = types.allocator();
+        let difference: i64 = parts.iter().map(AllocatorPart::bytes).sum();
+        if parts.is_empty() || (difference.unsigned_abs() as f64) < FLOOR {
+            return None;
+        }
+        let of = |rule| {
+            let part = parts.iter().find(|part| part.rule == rule)?;
+            Some(format!(
+                "{} {rule} ({} → {})",
+                signed(i128::from(part.bytes())),
+                bytes(part.a),
+                bytes(part.b)
+            ))
+        };
+        let each: Vec<String> =
+            [AllocatorRule::Header, AllocatorRule::Rounding].into_iter().filter_map(of).collect();
+        let example = rows.iter().find_map(rule_of).map_or(String::new(), |rule| format!("; {rule}"));
+        Some(format!(
+            "Beside the requested bytes, the allocator's chunks differ by {}: {}{example}.",
+            signed(i128::from(difference)),
+            each.join(", ")
+        ))
+    }
+
+    /// As JSON.
+    pub(super) fn types_json(&self) -> Value {
+        let Some(types) = self.types else { return Value::Null };
+        let explained = types.explained();
+        json!({
+            "typed_share": {
+                "a": types.typed_share(Side::A),
+                "b": self.b.and_then(|_| types.typed_share(Side::B)),
+            },
+            "explained": self.b.map(|_| json!({
+                "difference": explained.difference,
+                "unexplained": explained.unexplained,
+                "share": explained.share(),
+            })),
+            "types": types.by_type().iter().map(|row| self.type_json(row)).collect::<Vec<_>>(),
+            "sites": types.pairs.iter().map(|pair| self.pair_json(pair)).collect::<Vec<_>>(),
+            "allocator": allocator_json(&types.allocator()),
+            "remarks": types.remarks,
+        })
+    }
+
+    fn type_json(&self, row: &TypeRow) -> Value {
+        json!({
+            "type": row.ty.as_ref().map(ToString::to_string),
+            "name": row.ty.as_ref().map(|ty| &ty.name),
+            "container": row.ty.as_ref().and_then(|ty| ty.container.as_ref()),
+            "is_array": row.ty.as_ref().map(|ty| ty.is_array),
+            "where": row.site.location(),
+            "function": row.site.function,
+            "sites": row.sites,
+            "certainty": row.certainty.name(),
+            "source": row.source.name(),
+            "a": amount_json(&row.a),
+            "b": self.b.map(|_| amount_json(&row.b)),
+            "difference": self.b.map(|_| row.difference()),
+            "parts": row.parts.iter().map(part_json).collect::<Vec<_>>(),
+            "allocator": allocator_json(&row.allocator),
+        })
+    }
+
+    fn pair_json(&self, pair: &TypedPair) -> Value {
+        json!({
+            "type": pair.ty.as_ref().map(ToString::to_string),
+            "function": pair.site.function,
+            "where": pair.site.location(),
+            "certainty": pair.certainty.name(),
+            "source": pair.source.name(),
+            "candidates": pair.candidates,
+            "a": amount_json(&pair.a),
+            "b": self.b.map(|_| amount_json(&pair.b)),
+            "parts": pair.parts.iter().map(part_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A share; nearly all is not all.
+fn not_quite(share: f64) -> String {
+    match share {
+        0.995..1.0 => format!("{:.1} %", ((share * 1000.0).floor() / 10.0)),
+        share => percent(share, 1.0),
+    }
+}
+
+/// Types, by whether they are shown.
+#[derive(Default)]
+struct Shown<'r> {
+    clear: Vec<&'r TypeRow>,
+    /// They differ by less than the smallest difference that is reported.
+    small: Vec<&'r TypeRow>,
+}
+
+/// `72 + 8 → 80 bytes, 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size.
+fn rule_of(row: &TypeRow) -> Option<String> {
+    let one = |amount: &Amount, header: u64| {
+        let values = &amount.values;
+        let each =
+            |sum: u64| sum.checked_div(values.peak_count).filter(|each| each * values.peak_count == sum);
+        Some(format!("{} + {header} → {}", each(values.peak_bytes)?, each(values.peak_chunk_bytes)?))
+    };
+    let headers = row.allocator.iter().find(|part| part.rule == AllocatorRule::Header)?;
+    let header = |sum: u64, amount: &Amount| sum.checked_div(amount.values.peak_count);
+    let a = one(&row.a, header(headers.a, &row.a)?)?;
+    let b = one(&row.b, header(headers.b, &row.b)?)?;
+    let name = sanitize::line(&short_name(&row.ty.as_ref()?.name));
+    Some(format!("a block of {name} needs {a} bytes, and {b}"))
+}
+
+fn amount_json(amount: &Amount) -> Value {
+    json!({
+        "bytes": amount.values.peak_bytes,
+        "blocks": amount.values.peak_count,
+        "chunk_bytes": amount.values.peak_chunk_bytes,
+        "objects": amount.objects,
+        "size": amount.size,
+    })
+}
+
+fn part_json(part: &Part) -> Value {
+    let nested = match &part.cause {
+        Cause::Layout { nested, .. } => nested.as_deref(),
+        _ => None,
+    };
+    json!({
+        "cause": part.cause.to_string(),
+        "nested": nested,
+        "bytes": part.bytes,
+        "certainty": part.certainty.name(),
+        "is_explained": part.cause.is_named() && part.certainty > Certainty::Low,
+    })
+}
+
+fn allocator_json(parts: &[AllocatorPart]) -> Vec<Value> {
+    let part = |part: &AllocatorPart| json!({ "rule": part.rule.to_string(), "a": part.a, "b": part.b });
+    parts.iter().map(part).collect()
+}

@@ -1,0 +1,16 @@
+//! Every format of a report, from campaigns that are written here.
+
+#[path = "../../../tests/browser/mod.rs"]
+mod browser;
+mod campaign;
+
+mod cpu_time;
+mod csv;
+mod few_rounds;
+mod flame;
+mod heap;
+mod html;
+mod json;
+mod markdown;
+mod memory;
+mod terminal;

@@ -1,0 +1,165 @@
+//! The summary of a scaling campaign: group runs in, tables out.
+//!
+//! Rounds are the unit, as in [`scaling`](crate::scaling): compared values were measured in the same round, and
+//! intervals come from resampling rounds.
+
+mod model;
+mod runs;
+mod smt;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use widthwise_experiment::role::control_of;
+use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
+
+use crate::scaling::{ratio, Figure, Terms, Unfitted};
+use runs::{sound, starved, unless, SECOND};
+use smt::smt;
+use table::table;
+
+pub use model::{Capacity, Comparison, EventSource, Question, Row, RowMemory, Sequential, Summary, Table};
+
+/// Sums up.
+pub fn summarise(question: Question, runs: &[GroupRun]) -> Summary {
+    let plan = question.plan;
+    let mut tables = Vec::new();
+    for &mode in &plan.modes {
+        for variant in question.variants {
+            for (placement, cpus) in question.placements {
+                tables.push(table(question, runs, variant, mode, placement, cpus));
+            }
+        }
+    }
+    let name = question.variants.first().map(|baseline| control_of(baseline));
+    let floor = name.and_then(|name| {
+        let control = runs.iter().find(|run| run.cell.variant == name)?.cell.clone();
+        let own = Cell { variant: question.variants[0].clone(), ..control.clone() };
+        // A noisy machine makes it wide, as intended.
+        rates(question, runs, &control, &own).ok()
+    });
+    let timed: BTreeSet<u32> =
+        runs.iter().filter(|a| a.purpose == Purpose::Timed).map(|run| run.round).collect();
+    Summary {
+        comparisons: comparisons(question, runs, &tables),
+        smt: smt(question, runs, &tables),
+        capacity: tables
+            .iter()
+            .filter(|table| Some(&table.placement) == question.placements.first().map(|(name, _)| name))
+            .filter_map(|one| capacity(question, one, &tables))
+            .collect(),
+        different: different(question, runs),
+        floor,
+        rounds: timed.len(),
+        runs: runs.len(),
+        tables,
+    }
+}
+
+/// The throughput of one cell over another's, within rounds, where both had their CPUs.
+fn throughput_ratio(
+    question: Question,
+    runs: &[GroupRun],
+    cell: &Cell,
+    other: &Cell,
+) -> Result<Figure, Unfitted> {
+    let starved = starved(runs, cell).or_else(|| starved(runs, other));
+    unless(starved, rates(question, runs, cell, other))
+}
+
+/// As above, without the check for starvation.
+fn rates(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell) -> Result<Figure, Unfitted> {
+    let name = format!("{cell} beside {other}");
+    let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
+    let rate = |cell: &Cell| -> BTreeMap<u32, f64> {
+        let done = question.plan.work(cell.mode).done(cell.processes);
+        sound(runs, cell, Purpose::Timed).map(|a| (a.round, done / (a.elapsed_ns as f64 / SECOND))).collect()
+    };
+    let (own, theirs) = (rate(cell), rate(other));
+    let pairs: Vec<(f64, f64)> =
+        own.iter().filter_map(|(round, value)| Some((*value, *theirs.get(round)?))).collect();
+    ratio(&pairs, terms, &["throughput"])
+}
+
+fn comparisons(question: Question, runs: &[GroupRun], tables: &[Table]) -> Vec<Comparison> {
+    let plan = question.plan;
+    let mut all = Vec::new();
+    for table in tables {
+        for row in &table.rows {
+            let cell = Cell {
+                variant: table.variant.clone(),
+                mode: table.mode,
+                placement: table.placement.clone(),
+                processes: row.processes,
+            };
+            let mut others = Vec::new();
+            if Some(&table.variant) != question.variants.first() {
+                others.push(Cell { variant: question.variants[0].clone(), ..cell.clone() });
+            }
+            // An unknown amount of work cannot be compared between modes.
+            let same_work = plan.modes.first().is_some_and(|first| plan.work(*first) == table.work);
+            if plan.modes.first().is_some_and(|first| *first != table.mode) && same_work {
+                others.push(Cell { mode: plan.modes[0], ..cell.clone() });
+            }
+            if question.placements.first().is_some_and(|(first, _)| *first != table.placement) {
+                others.push(Cell { placement: question.placements[0].0.clone(), ..cell.clone() });
+            }
+            for other in others {
+                let throughput = throughput_ratio(question, runs, &cell, &other);
+                let theirs = tables
+                    .iter()
+                    .find(|t| {
+                        t.variant == other.variant && t.mode == other.mode && t.placement == other.placement
+                    })
+                    .and_then(|t| t.rows.iter().find(|r| r.processes == other.processes))
+                    .and_then(|r| r.memory.as_ref());
+                let memory = row.memory.as_ref().zip(theirs).map(|(own, theirs)| own.pss / theirs.pss);
+                let is_withheld = matches!(throughput, Err(Unfitted::Withheld(_)));
+                if throughput.is_ok() || is_withheld || memory.is_some() {
+                    all.push(Comparison { cell: cell.clone(), baseline: other, throughput, memory });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capacity> {
+    let line = table.marginal.as_ref().ok()?;
+    let (each, fixed) = (line.slope.estimate, line.intercept.estimate.max(0.0));
+    if each <= 0.0 {
+        return None;
+    }
+    let limit = question.plan.memory_limit as f64;
+    let fit = ((limit - fixed) / each).max(0.0).floor() as u64;
+    let best = tables
+        .iter()
+        .filter(|other| other.variant == table.variant && other.mode == table.mode)
+        .flat_map(|other| other.rows.iter().map(move |row| (&other.placement, row)))
+        .filter(|(_, row)| row.processes as u64 <= fit && row.failure.is_none())
+        .filter_map(|(placement, row)| {
+            Some((row.processes, placement.clone(), *row.throughput.as_ref().ok()?))
+        })
+        .max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
+    Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, best })
+}
+
+/// Variants whose output differs from the baseline's in the same kind of cell.
+fn different(question: Question, runs: &[GroupRun]) -> Vec<(String, Cell)> {
+    let Some(baseline) = question.variants.first() else { return Vec::new() };
+    let mut digests: BTreeMap<Cell, &str> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.purpose == Purpose::Timed && run.is_sound()) {
+        if let Some(digest) = &run.output_digest {
+            digests.entry(run.cell.clone()).or_insert(digest);
+        }
+    }
+    let mut found: Vec<(String, Cell)> = Vec::new();
+    for (cell, digest) in &digests {
+        let other = digests.get(&Cell { variant: baseline.clone(), ..cell.clone() });
+        let is_new = !found.iter().any(|(variant, _)| *variant == cell.variant);
+        if is_new && other.is_some_and(|other| other != digest) {
+            found.push((cell.variant.clone(), cell.clone()));
+        }
+    }
+    found
+}

@@ -1,0 +1,87 @@
+//! The runs that a figure uses, and the work and CPU time of one run.
+
+use widthwise_experiment::scale::{Cell, GroupRun, Memory, Mode, Moment, Purpose, Work};
+
+use super::model::Question;
+use crate::scaling::{ratio, Figure, Terms, Unfitted};
+use crate::starvation::{Starved, Waiting};
+
+/// Nanoseconds per second.
+pub(super) const SECOND: f64 = 1e9;
+
+/// Sound runs of a cell for a purpose.
+pub(super) fn sound<'a>(
+    runs: &'a [GroupRun],
+    cell: &'a Cell,
+    purpose: Purpose,
+) -> impl Iterator<Item = &'a GroupRun> {
+    runs.iter().filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
+}
+
+/// The tasks' waiting for CPUs in a cell's runs for these purposes.
+pub(super) fn waiting(runs: &[GroupRun], cell: &Cell, purposes: &[Purpose]) -> Option<Waiting> {
+    Waiting::of(purposes.iter().flat_map(|purpose| sound(runs, cell, *purpose)))
+}
+
+/// Why the speed of a cell is withheld, if it is.
+pub(super) fn starved(runs: &[GroupRun], cell: &Cell) -> Option<Starved> {
+    waiting(runs, cell, &[Purpose::Timed])?.starved(cell.processes)
+}
+
+pub(super) fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
+    let values: Vec<(f64, f64)> =
+        values.iter().filter(|value| value.is_finite() && **value > 0.0).map(|value| (*value, 1.0)).collect();
+    ratio(&values, terms, names).map_err(|_| Unfitted::Nothing)
+}
+
+/// A figure, unless it must not be compared.
+pub(super) fn unless<T>(starved: Option<Starved>, figure: Result<T, Unfitted>) -> Result<T, Unfitted> {
+    match (starved, &figure) {
+        (Some(starved), Ok(_)) => Err(Unfitted::Withheld(starved)),
+        _ => figure,
+    }
+}
+
+pub(super) fn highest(memory: Option<&Memory>) -> Option<&Moment> {
+    let memory = memory?;
+    memory.moments.get(memory.highest?)
+}
+
+/// How many programs of a run start independently.
+pub(super) fn starts(run: &GroupRun) -> f64 {
+    if run.cell.mode == Mode::Jobs {
+        run.members.len().max(1) as f64
+    } else {
+        1.0
+    }
+}
+
+/// CPU seconds of what was asked for: of runs everything that was started; of events what the children have used, without
+/// the process that forks them, and what a process with threads has used in all of them, those that had ended too.
+pub(super) fn used(run: &GroupRun, work: Work) -> f64 {
+    let ns = match (run.cell.mode, work) {
+        (Mode::Jobs | Mode::Threads, _) | (_, Work::OnceUnknown | Work::EachUnknown) => run.cpu_ns,
+        _ => match (run.parent_cpu_ns, run.before_fork) {
+            (Some(parent), _) => run.cpu_ns.saturating_sub(parent),
+            // Includes the parent's later CPU time, which is small where children do the work.
+            (None, Some(fork)) if run.members.iter().any(|member| !member.exact) => {
+                run.cpu_ns.saturating_sub(fork.cpu_ns)
+            }
+            _ => run.members.iter().map(|member| member.cpu_ns).sum(),
+        },
+    };
+    ns as f64 / SECOND
+}
+
+/// The cell in which the sequential part is estimated.
+pub(super) fn smallest_cell(question: Question, variant: &str, mode: Mode) -> Option<Cell> {
+    let (placement, _) = question.placements.first()?;
+    let processes = question.plan.counts.first().copied().unwrap_or(1);
+    Some(Cell { variant: variant.to_owned(), mode, placement: placement.clone(), processes })
+}
+
+/// Why the sequential part is withheld, if it is.
+pub(super) fn starved_start(runs: &[GroupRun], smallest: &Cell) -> Option<Starved> {
+    let purposes = [Purpose::Timed, Purpose::OneEvent, Purpose::HalfOfEvents];
+    purposes.iter().find_map(|purpose| waiting(runs, smallest, &[*purpose])?.starved(smallest.processes))
+}

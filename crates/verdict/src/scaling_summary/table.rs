@@ -1,0 +1,303 @@
+//! One variant in one mode and placement: a row for each number of processes, and the scaling laws.
+
+use std::collections::{BTreeMap, BTreeSet};
+use widthwise_experiment::role::control_of;
+
+use widthwise_experiment::scale::{
+    Cell, GroupRun, MemberMemory, Memory, Mode, Moment, Purpose, ReportedEvents, Work,
+};
+
+use super::model::{EventSource, Question, Row, RowMemory, Sequential, Table};
+use super::runs::{
+    highest, level, smallest_cell, sound, starts, starved, starved_start, unless, used, waiting, SECOND,
+};
+use crate::scaling::{
+    marginal_cost, scaling, sequential_part, Figure, Scaling, Terms, Throughputs, Unfitted,
+};
+use crate::starvation::Starved;
+
+/// The input of all rows of a table.
+struct Column<'a> {
+    question: Question<'a>,
+    runs: &'a [GroupRun],
+    variant: &'a str,
+    mode: Mode,
+    placement: &'a str,
+    cpus: &'a [u32],
+    work: Work,
+    terms: Terms<'a>,
+}
+
+pub(super) fn table(
+    question: Question,
+    runs: &[GroupRun],
+    variant: &str,
+    mode: Mode,
+    placement: &str,
+    cpus: &[u32],
+) -> Table {
+    let name = format!("{variant} {mode} {placement}");
+    let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
+    let work = question.plan.work(mode);
+    let column = Column { question, runs, variant, mode, placement, cpus, work, terms };
+    let counts = &question.plan.counts;
+    let distinct = cpus.iter().collect::<BTreeSet<_>>().len();
+    let found = scaling(&column.throughputs(), distinct, terms);
+    let sequential = sequential(question, runs, variant, mode);
+    // One withheld point withholds the law.
+    let withheld = counts
+        .iter()
+        .filter(|processes| **processes <= distinct)
+        .find_map(|&processes| starved(runs, &column.cell(processes)));
+    Table {
+        variant: variant.to_owned(),
+        mode,
+        placement: placement.to_owned(),
+        work,
+        rows: counts.iter().map(|&processes| column.row(processes, &found, &sequential)).collect(),
+        amdahl: unless(withheld, found.amdahl),
+        universal: unless(withheld, found.universal),
+        sequential,
+        marginal: marginal_cost(&column.memory_of_rounds(), terms),
+    }
+}
+
+impl Column<'_> {
+    fn cell(&self, processes: usize) -> Cell {
+        Cell {
+            variant: self.variant.to_owned(),
+            mode: self.mode,
+            placement: self.placement.to_owned(),
+            processes,
+        }
+    }
+
+    /// Throughputs of each timed round, by number of processes.
+    fn throughputs(&self) -> Vec<Throughputs> {
+        let mut rounds: BTreeMap<u32, Throughputs> = BTreeMap::new();
+        for &processes in &self.question.plan.counts {
+            for run in sound(self.runs, &self.cell(processes), Purpose::Timed) {
+                let throughput = self.work.done(processes) / (run.elapsed_ns as f64 / SECOND);
+                rounds.entry(run.round).or_default().insert(processes, throughput);
+            }
+        }
+        rounds.into_values().collect()
+    }
+
+    /// PSS of all processes in each memory round, by their number.
+    fn memory_of_rounds(&self) -> Vec<BTreeMap<usize, f64>> {
+        let mut rounds: BTreeMap<u32, BTreeMap<usize, f64>> = BTreeMap::new();
+        for &processes in &self.question.plan.counts {
+            for run in sound(self.runs, &self.cell(processes), Purpose::Memory) {
+                if let Some(moment) = highest(run.memory.as_ref()) {
+                    rounds.entry(run.round).or_default().insert(processes, moment.pss as f64);
+                }
+            }
+        }
+        rounds.into_values().collect()
+    }
+
+    fn row(&self, processes: usize, found: &Scaling, sequential: &Sequential) -> Row {
+        let (question, runs, terms) = (self.question, self.runs, self.terms);
+        let least = question.plan.counts.first().copied();
+        let step = found.steps.iter().find(|step| step.processes == processes);
+        // Without the smallest number of processes there is no speed-up.
+        let has_smallest = found.steps.first().is_some_and(|step| Some(step.processes) == least);
+        let beside =
+            |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
+        let own = self.cell(processes);
+        let waiting = waiting(runs, &own, &[Purpose::Timed]);
+        let starved_here = waiting.as_ref().and_then(|waiting| waiting.starved(processes));
+        // Figures relative to the smallest are withheld if that is.
+        let of_smallest = least.and_then(|processes| starved(runs, &self.cell(processes)));
+        let of_pair = starved_here.or(of_smallest);
+        let of_start =
+            smallest_cell(question, self.variant, self.mode).and_then(|cell| starved_start(runs, &cell));
+        let timed: Vec<&GroupRun> = sound(runs, &own, Purpose::Timed).collect();
+        let word = processes.to_string();
+        let of = |what: &str, value: &dyn Fn(&GroupRun) -> Option<f64>| {
+            let values: Vec<f64> = timed.iter().filter_map(|run| value(run)).collect();
+            level(&values, terms, &[what, &word])
+        };
+        let counter = |run: &GroupRun, name: &str| run.counters.get(name).copied();
+        let (time, ntime) = self.parallel_times(&timed, &word, sequential, starved_here.or(of_start));
+        let failure = runs
+            .iter()
+            .find(|run| run.cell == own && !run.is_sound())
+            .map(|run| run.failure.clone().unwrap_or_default());
+        let of_step = |figure: Option<Result<Figure, Unfitted>>| figure.unwrap_or(Err(Unfitted::Nothing));
+        Row {
+            processes,
+            cpus: (0..processes).filter_map(|place| self.cpus.get(place).copied()).collect(),
+            runs: timed.len(),
+            failure,
+            elapsed: of("elapsed", &|run| Some(run.elapsed_ns as f64 / SECOND)),
+            cpu: of("cpu", &|run| Some(run.cpu_ns as f64 / SECOND)),
+            throughput: unless(starved_here, of_step(step.map(|step| step.throughput))),
+            speed_up: unless(of_pair, of_step(step.map(|step| beside(step.speed_up)))),
+            efficiency: unless(of_pair, of_step(step.map(|step| beside(step.efficiency)))),
+            event: event(&timed, self.work, terms, &word, &|run| own_start(runs, run, self.mode)),
+            time,
+            ntime,
+            waiting,
+            ipc: of("IPC", &|run| Some(counter(run, "instructions")? / counter(run, "cycles")?)),
+            sci: of("SCI", &|run| Some(counter(run, "stalled_cycles")? / counter(run, "instructions")?)),
+            memory: row_memory(sound(runs, &own, Purpose::Memory).filter_map(|a| a.memory.as_ref())),
+        }
+    }
+
+    /// The parallel time, and the same at the clock that the processor had.
+    fn parallel_times(
+        &self,
+        timed: &[&GroupRun],
+        word: &str,
+        sequential: &Sequential,
+        starved: Option<Starved>,
+    ) -> (Result<Figure, Unfitted>, Result<Figure, Unfitted>) {
+        let less = sequential.chosen();
+        let time = |run: &GroupRun| {
+            let sharers = if self.work.is_shared() { run.cell.processes as f64 } else { 1.0 };
+            (run.elapsed_ns as f64 / SECOND - less) * sharers
+        };
+        let clock = |run: &GroupRun| Some(run.counters.get("cycles")? / run.counters.get("task_clock")?);
+        let is_parallel = timed.iter().all(|run| time(run) > 0.0);
+        let of = |what: &str, values: Vec<f64>| {
+            let figure = level(&values, self.terms, &[what, word]);
+            unless(starved, if is_parallel { figure } else { Err(Unfitted::SomeSequential) })
+        };
+        let ntimes = timed.iter().filter_map(|run| Some(time(run) * clock(run)?));
+        (of("TIME", timed.iter().map(|run| time(run)).collect()), of("NTIME", ntimes.collect()))
+    }
+}
+
+/// CPU seconds before the first event, of one job or of a process with threads, by the run with one event in the same
+/// round; of children the parent has done that.
+fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> f64 {
+    if mode == Mode::Fork {
+        return 0.0;
+    }
+    runs.iter()
+        .find(|a| {
+            a.purpose == Purpose::OneEvent
+                && a.round == like.round
+                && a.cell.mode == mode
+                && (a.cell.variant == like.cell.variant || control_of(&a.cell.variant) == like.cell.variant)
+                && a.is_sound()
+        })
+        .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / starts(a))
+}
+
+fn event(
+    timed: &[&GroupRun],
+    work: Work,
+    terms: Terms,
+    word: &str,
+    start: &dyn Fn(&GroupRun) -> f64,
+) -> Result<(Figure, EventSource), Unfitted> {
+    let reported = |of: fn(&ReportedEvents) -> Option<f64>| -> Vec<f64> {
+        timed
+            .iter()
+            .filter_map(|run| {
+                let mut sum = (0.0, 0.0);
+                for reported in run.members.iter().filter_map(|member| member.reported.as_ref()) {
+                    let value = of(reported)?;
+                    let weight = reported.events.max(1) as f64;
+                    sum = (sum.0 + weight * value, sum.1 + weight);
+                }
+                (sum.1 > 0.0).then(|| sum.0 / sum.1)
+            })
+            .collect()
+    };
+    for (source, values) in [
+        (EventSource::ReportedCpu, reported(|reported| reported.cpu_s)),
+        (EventSource::ReportedElapsed, reported(|reported| reported.elapsed_s)),
+    ] {
+        if let (false, Ok(figure)) = (values.is_empty(), level(&values, terms, &["event", word])) {
+            return Ok((figure, source));
+        }
+    }
+    let values: Vec<f64> = timed
+        .iter()
+        .map(|run| {
+            let used = used(run, work);
+            let started = start(run);
+            let starts = starts(run);
+            let done = work.done(run.cell.processes);
+            // The measured start includes one event.
+            if started > 0.0 && done > starts {
+                (used - starts * started) / (done - starts)
+            } else {
+                used / done
+            }
+        })
+        .collect();
+    level(&values, terms, &["event", word]).map(|figure| (figure, EventSource::CpuTime))
+}
+
+fn sequential(question: Question, runs: &[GroupRun], variant: &str, mode: Mode) -> Sequential {
+    let name = format!("{variant} {mode} sequential");
+    let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
+    let Some(smallest) = smallest_cell(question, variant, mode) else {
+        let nothing = Err(Unfitted::Nothing);
+        return Sequential {
+            one_event: nothing,
+            at_fork: nothing,
+            cpu_at_fork: nothing,
+            regression: Err(Unfitted::Nothing),
+        };
+    };
+    let one: Vec<f64> =
+        sound(runs, &smallest, Purpose::OneEvent).map(|run| run.elapsed_ns as f64 / SECOND).collect();
+    let forks: Vec<_> = sound(runs, &smallest, Purpose::Timed).filter_map(|run| run.before_fork).collect();
+    let elapsed: Vec<f64> = forks.iter().map(|fork| fork.elapsed_ns as f64 / SECOND).collect();
+    let cpu: Vec<f64> = forks.iter().map(|fork| fork.cpu_ns as f64 / SECOND).collect();
+    let mut rounds: BTreeMap<u32, BTreeMap<u64, f64>> = BTreeMap::new();
+    for purpose in [Purpose::OneEvent, Purpose::HalfOfEvents, Purpose::Timed] {
+        for run in sound(runs, &smallest, purpose) {
+            if let Some(events) = run.events {
+                rounds.entry(run.round).or_default().insert(events, run.elapsed_ns as f64 / SECOND);
+            }
+        }
+    }
+    let rounds: Vec<BTreeMap<u64, f64>> = rounds.into_values().collect();
+    // Elapsed times of tasks that waited for other programs are not the program's.
+    let withheld = starved_start(runs, &smallest);
+    Sequential {
+        one_event: unless(withheld, level(&one, terms, &["one event"])),
+        at_fork: unless(withheld, level(&elapsed, terms, &["elapsed at fork"])),
+        cpu_at_fork: level(&cpu, terms, &["cpu at fork"]),
+        regression: unless(withheld, sequential_part(&rounds, terms)),
+    }
+}
+
+/// The mean over memory rounds, each at its own highest moment.
+fn row_memory<'a>(memories: impl Iterator<Item = &'a Memory>) -> Option<RowMemory> {
+    let memories: Vec<&Memory> = memories.filter(|memory| memory.highest.is_some()).collect();
+    let count = memories.len() as f64;
+    if memories.is_empty() {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&Memory) -> f64| memories.iter().map(|memory| of(memory)).sum::<f64>() / count;
+    let moment = |of: fn(&Moment) -> f64| mean(&|memory| highest(Some(memory)).map_or(0.0, of));
+    let member = |of: fn(&MemberMemory) -> u64| {
+        mean(&|memory| {
+            memory.members.iter().map(|m| of(m) as f64).sum::<f64>() / memory.members.len().max(1) as f64
+        })
+    };
+    Some(RowMemory {
+        pss: moment(|m| m.pss as f64),
+        member_pss: member(|m| m.pss),
+        member_uss: member(|m| m.uss),
+        member_private_dirty: member(|m| m.private_dirty),
+        member_resident: member(|m| m.resident),
+        anonymous: moment(|m| m.pss_anonymous as f64),
+        system_anonymous: moment(|m| m.system_anonymous as f64),
+        system_drift: memories.iter().map(|memory| memory.system_drift.unsigned_abs()).max().unwrap_or(0)
+            as f64,
+        huge: moment(|m| m.huge as f64),
+        system_huge: moment(|m| m.system_huge as f64),
+        merged: moment(|m| m.merged as f64),
+        copy_on_write: memories[0].copy_on_write.clone(),
+        frozen: memories.iter().all(|memory| memory.frozen),
+    })
+}

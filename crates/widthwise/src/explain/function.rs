@@ -1,0 +1,76 @@
+//! One function of two programs, side by side.
+
+use crate::explain::close_names::close_names;
+use widthwise_anatomy::code::compare::Pair;
+use widthwise_anatomy::code::{align, listing, Line};
+use widthwise_anatomy::elf::named::Named;
+use widthwise_anatomy::elf::Elf;
+use widthwise_anatomy::names;
+use widthwise_report::explanation::code::Code;
+use widthwise_report::explanation::function;
+use widthwise_report::text::Palette;
+
+use super::program::Program;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints the function with that name: demangled, with or without its parameters, or mangled.
+///
+/// # Errors
+/// No program has it, or several functions are meant.
+pub fn show(
+    programs: &[Program; 2],
+    elves: [&Elf; 2],
+    named: [&[Named]; 2],
+    code: Option<&Code>,
+    name: &str,
+) -> Result<(), Failure> {
+    let code = code.ok_or_else(|| Failure::request("--function: there is no decoder for these programs"))?;
+    let pair = find(code, name)?;
+    let lines = |side: usize| -> Result<Vec<Line>, Failure> {
+        match pair.symbols[side].as_slice() {
+            [] => Ok(Vec::new()),
+            symbol => listing(elves[side], named[side], symbol).map_err(Failure::request),
+        }
+    };
+    let (a, b) = (lines(0)?, lines(1)?);
+    let aligned = align(&a, &b);
+    let names = [programs[0].name.as_str(), programs[1].name.as_str()];
+    let shown = function::Function { name: &pair.name, names, lines: [&a, &b], aligned: &aligned };
+    anstream::print!("{}", shown.terminal(output::width(), &Palette::coloured()));
+    Ok(())
+}
+
+fn find<'a>(code: &'a Code, name: &str) -> Result<&'a Pair, Failure> {
+    let wanted = names::key(name);
+    let all: Vec<&Pair> = code.pairs.iter().filter(|pair| !pair.name.is_empty()).collect();
+    let is_whole = |pair: &&&Pair| {
+        names::key(&pair.name) == wanted || pair.symbols.iter().any(|symbol| symbol == name.as_bytes())
+    };
+    if let Some(pair) = all.iter().find(is_whole) {
+        return Ok(pair);
+    }
+    // Without the parameters.
+    let short = |pair: &&&Pair| names::key(pair.name.split('(').next().unwrap_or_default()) == wanted;
+    let found: Vec<&&Pair> = all.iter().filter(short).collect();
+    match found.as_slice() {
+        [only] => Ok(only),
+        [] => {
+            // The parameters would count as a distance.
+            let bare = |pair: &&Pair| pair.name.split('(').next().unwrap_or_default().to_owned();
+            let names = all.iter().map(bare).collect();
+            Err(Failure::request(format!(
+                "--function {name}: neither program has a function of that name{}",
+                close_names(name, &names)
+            )))
+        }
+        several => {
+            let names: Vec<&str> = several.iter().take(5).map(|pair| pair.name.as_str()).collect();
+            Err(Failure::request(format!(
+                "--function {name}: {} functions have that name; name the parameters, too: {}",
+                several.len(),
+                names.join("; ")
+            )))
+        }
+    }
+}

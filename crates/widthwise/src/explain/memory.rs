@@ -1,0 +1,168 @@
+//! The memory of two variants: what the campaign measured, read and recorded of it.
+
+use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
+use widthwise_experiment::metric;
+use widthwise_experiment::units::Unit;
+use widthwise_measure::passes::heap::LargestReading;
+use widthwise_report::explanation::memory::{Allocated, Memory, Origin, Recordings, Resident, Variable};
+use widthwise_report::explanation::{Basis, Measured, Part};
+use widthwise_report::memory::{how, near_peaks, portraits};
+use widthwise_report::Comparison;
+
+use super::heaps::Heaps;
+
+/// What the memory of two variants is known by.
+pub struct Sources<'a> {
+    /// The campaign.
+    pub comparison: &'a Comparison<'a>,
+    /// The baseline's name and the variant's.
+    pub names: [&'a str; 2],
+    /// Their recorded heaps, if both recordings are complete.
+    pub heaps: Option<&'a Heaps>,
+    /// The parts of their peak heap.
+    pub heap: Vec<Part>,
+    /// Variables of their programs.
+    pub variables: Vec<Variable>,
+    /// Rows of the table.
+    pub top: usize,
+}
+
+impl Sources<'_> {
+    /// The section; none where max RSS of one of them was not measured.
+    pub fn section(self) -> Option<Memory> {
+        let mut missing = Vec::new();
+        let mut remarks = Vec::new();
+        let series = self.of_series(&mut missing);
+        let resident = match series {
+            Some(series) => Some(series),
+            None => self.of_recording(),
+        };
+        if resident.as_ref().is_some_and(|sides| sides[0].origin == Origin::Recording) {
+            // A recorded run has every use, too; what the recorder makes it touch is in it.
+            remarks.append(&mut missing);
+        }
+        let is_tree = resident.as_ref().is_some_and(|sides| sides.iter().any(|side| side.processes > 1));
+        let measured = is_tree.then(|| self.measured("tree_peak")).flatten();
+        let measured = match measured {
+            Some(measured) => {
+                remarks.push(
+                    "The parts are those of all processes together, at the peak of the tree.".to_owned(),
+                );
+                measured
+            }
+            None => self.measured("max_rss")?,
+        };
+        // Parts of a whole tree do not sum to the largest process.
+        let resident = resident.filter(|_| !is_tree || measured.metric == "tree_peak");
+        if self.heaps.is_none() {
+            missing.push(self.command("--heap", "records what the program allocates, by site and type"));
+        }
+        let says = self.verdict(measured.metric).map(|(_, says)| says);
+        let allocated = self.allocated();
+        let recordings = self.recordings(resident.as_ref().map(|sides| sides[0].origin));
+        let Sources { heap, variables, top, .. } = self;
+        let heap = if allocated.is_some() { heap } else { Vec::new() };
+        Some(Memory {
+            measured,
+            says,
+            resident,
+            allocated,
+            recordings,
+            heap,
+            variables,
+            top,
+            missing,
+            remarks,
+        })
+    }
+
+    /// The command that adds what is missing.
+    fn command(&self, flag: &str, does: &str) -> String {
+        format!("widthwise compare --resume {} {flag} {does}.", self.comparison.campaign.folder)
+    }
+
+    /// The verdict on both in that metric, where one of them is the campaign's baseline: its word, and the sentence.
+    fn verdict(&self, name: &str) -> Option<(widthwise_verdict::Word, String)> {
+        let [a, b] = self.names;
+        let verdict = self.comparison.between(metric::find(name)?, a, b)?;
+        let is_reversed = verdict.variant != b;
+        let word = match verdict.word {
+            widthwise_verdict::Word::Lower if is_reversed => widthwise_verdict::Word::Higher,
+            widthwise_verdict::Word::Higher if is_reversed => widthwise_verdict::Word::Lower,
+            word => word,
+        };
+        Some((word, format!("{}.", widthwise_verdict::wording::sentence(verdict))))
+    }
+
+    fn measured(&self, name: &'static str) -> Option<Measured> {
+        let found = metric::find(name)?;
+        let typical = |name: &str| Some(self.comparison.typical(name, found)?.value.round() as i64);
+        let (baseline, variant) = (typical(self.names[0])?, typical(self.names[1])?);
+        let basis = self.verdict(name).map_or(Basis::Unjudged, |(word, _)| Basis::Judged(word));
+        Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis })
+    }
+
+    /// The largest readings of the memory series; nothing where one variant was not read near its peak.
+    fn of_series(&self, missing: &mut Vec<String>) -> Option<[Resident; 2]> {
+        let all = portraits(self.comparison);
+        let [a, b] = self.names.map(|name| all.iter().find(|portrait| portrait.variant == name));
+        let (Some(a), Some(b)) = (a, b) else {
+            missing.push(match how(self.comparison) {
+                None => self.command("--memory", "reads what is resident, by use"),
+                Some(_) => "The runs are too short for a memory series: what is resident at the peak is not known by use."
+                    .to_owned(),
+            });
+            return None;
+        };
+        if let Some(low) = [a, b].into_iter().find(|portrait| portrait.share < NEAR_PEAK) {
+            missing.push(format!(
+                "The memory series of {} saw {:.0} % of its peak: what is resident at the peak is not known.",
+                low.variant,
+                100.0 * low.share
+            ));
+            return None;
+        }
+        Some([a, b].map(|portrait| Resident::of_series(&portrait.run.series, portrait.peak)))
+    }
+
+    /// The largest readings of the recorded runs; nothing where these are far below max RSS.
+    fn of_recording(&self) -> Option<[Resident; 2]> {
+        let heaps = self.heaps?;
+        let max_rss = self.measured("max_rss")?;
+        let of = |side: usize, whole: i64| {
+            let resident = of_largest(heaps.read.get(side)?.largest.as_ref()?);
+            (resident.total() as f64 >= NEAR_PEAK * whole as f64).then_some(resident)
+        };
+        Some([of(0, max_rss.baseline)?, of(1, max_rss.variant)?])
+    }
+
+    /// What every recording of both read; the resident memory of the origin that the parts are from.
+    fn recordings(&self, origin: Option<Origin>) -> Recordings {
+        let read = |side: usize| self.heaps.and_then(|heaps| heaps.read.get(side));
+        let allocated = [0, 1].map(|side| read(side).map_or(Vec::new(), |read| read.all_allocated.clone()));
+        let resident = match origin {
+            Some(Origin::Series) => self.names.map(|name| {
+                let readings = near_peaks(self.comparison, name);
+                readings.into_iter().map(|(run, peak)| Resident::of_series(&run.series, peak)).collect()
+            }),
+            Some(Origin::Recording) => [0, 1].map(|side| {
+                read(side).map_or(Vec::new(), |read| read.all_largest.iter().map(of_largest).collect())
+            }),
+            None => Default::default(),
+        };
+        Recordings { resident, allocated }
+    }
+
+    fn allocated(&self) -> Option<[Allocated; 2]> {
+        let heaps = self.heaps?;
+        Some([heaps.read.first()?.allocated?, heaps.read.get(1)?.allocated?])
+    }
+}
+
+fn of_largest(largest: &LargestReading) -> Resident {
+    let known = largest.parts.iter().filter_map(|part| {
+        let class = Class::find(&part.class)?;
+        Some((MappedPart { class, name: part.name.clone() }, part.bytes))
+    });
+    Resident::of_recording(known, largest.processes)
+}

@@ -1,0 +1,50 @@
+//! The command line, from end to end: one module for each subject.
+//!
+//! One program, so that it is linked once and its tests run side by side. Tests that need the CPUs for themselves are in
+//! `whole_machine.rs`.
+
+mod browser;
+mod laboratory;
+#[path = "../crates/anatomy/tests/log_writer/mod.rs"]
+mod log_writer;
+
+mod architecture;
+mod axes;
+mod bad_input;
+mod beside;
+mod compare;
+mod concurrent_runs;
+mod doctor;
+mod documentation;
+mod emulated_counters;
+mod equivalence;
+mod exec;
+mod explain_formats;
+mod explain_memory;
+mod explain_programs;
+mod finished;
+mod functions;
+mod heap;
+mod heap_incomplete;
+mod heap_logs;
+mod heap_types;
+mod interrupts;
+mod kernel_failures;
+mod kernels;
+mod layouts;
+mod machine_counters;
+mod memory;
+mod micro;
+mod names;
+mod operations_on_kernels;
+mod options;
+mod page;
+mod projects;
+mod reco;
+mod recorder;
+mod report;
+mod resume;
+mod runtime;
+mod tools;
+mod unprivileged;
+mod wrappers;

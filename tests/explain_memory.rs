@@ -1,0 +1,207 @@
+//! `explain` of two variants: programs whose memory differs by known parts, in three ABIs.
+
+use crate::browser::Browser;
+use crate::explain_programs::{complaints, sums};
+use crate::laboratory::{unfolded, Laboratory};
+use serde_json::Value;
+
+/// Pointers of `known_parts.c`.
+const COUNT: i64 = 500_000;
+/// Pointers of a stack.
+const STACK_COUNT: i64 = 900_000;
+
+/// A campaign of `known_parts.c` in three ABIs, with that part of its memory.
+fn compared(lab: &Laboratory, part: &str, words: &str) {
+    lab.program("known_parts.c");
+    let output = lab.compare(&format!(
+        "known_parts.c --flags '-O1 -g -pthread -fno-builtin' --run '{{build}}/known_parts {part}' --warmup 0 \
+         --metric max_rss {words}"
+    ));
+    assert_eq!(output.status, Some(0), "{part}: {output:?}");
+}
+
+/// The document of two ABIs, which is valid and whose parts sum.
+fn explained(lab: &Laboratory, a: &str, b: &str) -> Value {
+    let names = [a, b].map(|abi| format!("'{abi}/-O1 -g -pthread -fno-builtin'")).join(" ");
+    let output = lab.widthwise(&format!("explain --json {names}"));
+    assert_eq!(output.status, Some(0), "{names}: {output:?}");
+    let document = output.json();
+    assert_eq!(complaints(&document), [""; 0], "{names}");
+    sums(&document);
+    document
+}
+
+/// The sum of a metric's parts whose cause contains these words.
+fn amount(document: &Value, metric: &str, cause: &str) -> i64 {
+    let parts = document["parts"].as_array().unwrap().iter();
+    let own =
+        parts.filter(|part| part["metric"] == metric && part["cause"].as_str().unwrap().contains(cause));
+    own.map(|part| part["amount"].as_i64().unwrap()).sum()
+}
+
+fn rest<'d>(document: &'d Value, metric: &str) -> &'d Value {
+    let all = document["unexplained"].as_array().unwrap().iter();
+    all.clone().find(|rest| rest["metric"] == metric).unwrap_or_else(|| panic!("no {metric}: {document:#}"))
+}
+
+/// The difference without what the parts leave of it is at least that share.
+fn covers(document: &Value, share: f64) {
+    let rest = rest(document, "max_rss");
+    assert!(rest["explained_share"].as_f64().unwrap() >= share, "{rest:#} {:#}", document["parts"]);
+}
+
+#[test]
+fn nodes_of_pointers_are_the_parts_of_the_heap_and_of_max_rss() {
+    let lab = Laboratory::new();
+    compared(&lab, "pointers", "--rounds 6 --memory=1 --heap=2");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        // Two pointers of 8 bytes become two of 4, in each of so many nodes.
+        for metric in ["peak_heap", "max_rss"] {
+            assert_eq!(amount(&document, metric, "pointers in node"), -8 * COUNT, "{metric} {variant}");
+        }
+        assert_eq!(rest(&document, "peak_heap")["amount"], 0, "{variant}");
+        // A header before each block: 8 bytes become 4. With 16 bytes a chunk has 32 bytes, with 8 it has 16.
+        let blocks = document["sections"]["memory"]["baseline"]["allocated"]["blocks"].as_i64().unwrap();
+        assert!((COUNT..COUNT + 10).contains(&blocks), "{variant}: {blocks}");
+        assert_eq!(amount(&document, "max_rss", "glibc's block headers"), -4 * blocks, "{variant}");
+        let rounding = amount(&document, "max_rss", "glibc's rounding");
+        assert!((rounding + 4 * COUNT).abs() < 10_000, "{variant}: {rounding}");
+        covers(&document, 0.9);
+        let reversed = explained(&lab, variant, "x86-64");
+        assert_eq!(amount(&reversed, "max_rss", "pointers in node"), 8 * COUNT, "{variant}");
+    }
+    let text = unfolded(&lab.widthwise("explain").stdout);
+    assert!(text.contains("less memory at its peak than x86-64"), "{text}");
+    assert!(text.contains("pointers in node (known_parts.c:"), "{text}");
+    the_page_shows_it(&lab);
+}
+
+/// The page of the same campaign, at two widths, with its pictures.
+fn the_page_shows_it(lab: &Laboratory) {
+    assert_eq!(lab.widthwise("explain --html=why.html").status, Some(0));
+    let page = lab.read("why.html");
+    for words in
+        ["pointers in node", "class=\"step lower\"", "class=\"bytes\"", "class=\"flame\"", "not explained"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    let browser = Browser::new();
+    for (content, frame) in browser.widths(&lab.path("why.html"), &[1280, 400]) {
+        assert!(content <= frame, "{frame}: the page is {content} wide");
+    }
+    let (_, messages) = browser.load(&lab.path("why.html"));
+    assert_eq!(messages, [""; 0]);
+    let bodies = "[...inner.querySelectorAll('.waterfall')].length + ' ' + [...inner.querySelectorAll('svg.bytes')].length";
+    let counts: Vec<u32> = browser
+        .ask(&lab.path("why.html"), 1280, bodies)
+        .split(' ')
+        .map(|count| count.parse().unwrap())
+        .collect();
+    assert!(counts[0] >= 2 && counts[1] >= 2, "{counts:?}");
+    the_campaigns_page_holds_it(lab, &browser);
+}
+
+/// The section of the campaign's page, which links to a page of each variant beside it.
+fn the_campaigns_page_holds_it(lab: &Laboratory, browser: &Browser) {
+    let report = lab.path(".widthwise/latest/report.html");
+    let page = lab.read(".widthwise/latest/report.html");
+    let section = page.split("id=\"why\"").nth(1).expect("the section").split("</section>").next().unwrap();
+    for words in ["less memory at its peak than x86-64", "pointers in node", "class=\"step lower\""] {
+        assert!(section.contains(words), "{words}: {section}");
+    }
+    let links: Vec<&str> =
+        section.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap()).collect();
+    assert_eq!(links.len(), 2, "{links:?}");
+    for link in links {
+        let whole = lab.read(&format!(".widthwise/latest/{link}"));
+        assert!(whole.contains("class=\"bytes\"") && whole.contains("pointers in node"), "{link}");
+    }
+    for (content, frame) in browser.widths(&report, &[1280, 400]) {
+        assert!(content <= frame, "{frame}: the page is {content} wide");
+    }
+    let (_, messages) = browser.load(&report);
+    assert_eq!(messages, [""; 0]);
+}
+
+#[test]
+fn variables_are_parts_by_name() {
+    let lab = Laboratory::new();
+    compared(&lab, "variables", "--rounds 1");
+    // Nothing was recorded: the command that does it is named, and the sections that are there are shown.
+    let document = explained(&lab, "x86-64", "i386");
+    let missing = document["sections"]["memory"]["missing"].to_string();
+    assert!(missing.contains("compare --resume") && missing.contains("--heap"), "{missing}");
+    assert!(document["sections"]["size"].is_object() && document["sections"]["heap"].is_null());
+    let output = lab.widthwise("compare --resume .widthwise/latest --heap=2");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        for name in ["table", "numbers"] {
+            let bytes = amount(&document, "max_rss", &format!("variable {name}"));
+            assert_eq!(bytes, -4 * COUNT, "{variant} {name}");
+        }
+        let others = amount(&document, "max_rss", "other variables");
+        assert!(others.abs() <= 8 << 12, "{variant}: {others}");
+        covers(&document, 0.8);
+    }
+}
+
+#[test]
+fn what_a_program_maps_itself_is_a_part() {
+    let lab = Laboratory::new();
+    compared(&lab, "mapped", "--rounds 1 --heap=2");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        let own = amount(&document, "max_rss", "memory that the program maps itself");
+        // To whole pages.
+        assert!((own + 4 * 4 * COUNT).abs() <= 4096, "{variant}: {own}");
+        covers(&document, 0.8);
+    }
+}
+
+/// The certainties of a metric's parts whose cause contains these words.
+fn certainties(document: &Value, metric: &str, cause: &str) -> Vec<String> {
+    let parts = document["parts"].as_array().unwrap().iter();
+    let own =
+        parts.filter(|part| part["metric"] == metric && part["cause"].as_str().unwrap().contains(cause));
+    own.map(|part| part["certainty"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
+    let lab = Laboratory::new();
+    compared(&lab, &format!("alternating {}", lab.path("runs").display()), "--rounds 1 --heap=1");
+    let mapped = "memory that the program maps itself";
+    let nodes = "pointers in node";
+    let document = explained(&lab, "x86-64", "i386");
+    // One recording of each: nothing is certain.
+    assert_eq!(certainties(&document, "max_rss", nodes), ["medium"], "{:#}", document["parts"]);
+    let parts = document["parts"].as_array().unwrap().iter();
+    let of_runs = parts.filter(|part| ["max_rss", "peak_heap"].contains(&part["metric"].as_str().unwrap()));
+    assert!(of_runs.clone().count() > 3 && of_runs.clone().all(|part| part["certainty"] != "high"));
+    let output = lab.widthwise("compare --resume .widthwise/latest --heap=2");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        for (cause, certainty) in [(nodes, "high"), ("glibc's block headers", "high"), (mapped, "low")] {
+            let found = certainties(&document, "max_rss", cause);
+            assert_eq!(found, [certainty], "{variant} {cause}: {:#}", document["parts"]);
+        }
+    }
+}
+
+#[test]
+fn stacks_are_a_part() {
+    for (part, stacks, pages) in [("stack", 1, 8), ("threads", 8, 32)] {
+        let lab = Laboratory::new();
+        compared(&lab, part, "--rounds 1 --heap=2");
+        for variant in ["x32", "i386"] {
+            let document = explained(&lab, "x86-64", variant);
+            let amount = amount(&document, "max_rss", "stacks");
+            // STACK_COUNT pointers each; the pages at the ends, and what the environment's padding moves.
+            assert!((amount + stacks * 4 * STACK_COUNT).abs() <= pages * 4096, "{part} {variant}: {amount}");
+            covers(&document, 0.8);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `compare --functions` and `explain --time`: counts by function of programs whose counts are known.
+
+use crate::laboratory::{output_of, repository, unfolded, Laboratory};
+use serde_json::Value;
+
+/// The errors of a document by its schema.
+fn complaints(document: &Value) -> Vec<String> {
+    let schema = std::fs::read_to_string(repository().join("docs/schema/explanation-1.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+fn explained(lab: &Laboratory, a: &str, b: &str) -> Value {
+    let output = lab.widthwise(&["explain", "--time", "--json", a, b]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    output.json()
+}
+
+/// The row of a function.
+fn row<'a>(document: &'a Value, function: &str) -> &'a Value {
+    let rows = document["sections"]["time"]["rows"].as_array().unwrap();
+    let is_it = |row: &&Value| row["name"].as_str().unwrap().split(' ').next() == Some(function);
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("no {function} in {document:#}"))
+}
+
+/// The counts of all rows add up to each side's, and the parts to each difference.
+fn sums(document: &Value) {
+    let time = &document["sections"]["time"];
+    for side in ["baseline", "variant"] {
+        for count in ["instructions", "branch_misses"] {
+            let rows = time["rows"].as_array().unwrap().iter();
+            let sum: u64 = rows.filter_map(|row| row[side][count].as_u64()).sum();
+            assert_eq!(time[side][count], sum, "{side} {count}");
+        }
+    }
+    let amount = |of: &Value| of["amount"].as_i64().unwrap();
+    for rest in document["unexplained"].as_array().unwrap() {
+        let parts = document["parts"].as_array().unwrap().iter();
+        let parts: i64 = parts.filter(|part| part["metric"] == rest["metric"]).map(amount).sum();
+        let difference = rest["variant"].as_i64().unwrap() - rest["baseline"].as_i64().unwrap();
+        assert_eq!(parts + amount(rest), difference, "{rest:#}");
+    }
+    // Both recordings count the same, so that nothing of the instructions is left.
+    assert_eq!(document["unexplained"][0]["metric"], "instructions");
+    assert_eq!(document["unexplained"][0]["amount"], 0, "{:#}", document["unexplained"]);
+}
+
+#[test]
+fn functions_of_known_cost_have_that_cost_in_every_abi() {
+    let lab = Laboratory::new();
+    lab.program("functions.c");
+    let output =
+        lab.compare(&["functions.c", "--abi", "x86-64,x32,i386", "--flags", "-O1 -g", "--rounds", "6"]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let [native, x32, i386] = ["x86-64/-O1 -g", "x32/-O1 -g", "i386/-O1 -g"];
+    // A campaign without counts says how to add them.
+    let refused = lab.widthwise(&["explain", "--time", native, x32]);
+    refused.refuses(2, &["were not counted", "--functions counts them"]);
+    let resumed = lab.widthwise("compare --resume .widthwise/latest --functions");
+    assert_eq!(resumed.status, Some(0), "{resumed:?}");
+    for other in [x32, i386] {
+        let document = explained(&lab, native, other);
+        assert_eq!(complaints(&document), [""; 0], "{other}");
+        sums(&document);
+        for side in ["baseline", "variant"] {
+            let count = |function, count: &str| row(&document, function)[side][count].as_u64().unwrap();
+            // Once by the program, once by a forked child, once by the program that another child executes.
+            assert_eq!(count("spin", "instructions"), 3 * 2_000_002, "{other} {side}");
+            assert_eq!(count("touch", "page_faults"), 300, "{other} {side}");
+            let misses = count("guess", "branch_misses");
+            assert!((48_000..52_000).contains(&misses), "{other} {side}: {misses}");
+            assert!(count("touch", "branch_misses") < 100, "{other} {side}");
+        }
+        let source = lab.read("functions.c");
+        let line = source.lines().position(|line| line.contains("page < 300")).unwrap() + 1;
+        let place = row(&document, "touch")["where"].as_str().unwrap();
+        assert!(place.ends_with(&format!("functions.c:{line}")), "{place}");
+    }
+    // On i386 nothing disturbs the caches: each page is one line.
+    let document = explained(&lab, native, i386);
+    for side in ["baseline", "variant"] {
+        assert_eq!(row(&document, "touch")[side]["last_level_misses"], 300, "{side}");
+    }
+    // The x32 runtime's own work is in no row, and misses that it may have changed are withheld.
+    let document = explained(&lab, native, x32);
+    assert!(document["sections"]["time"]["tools"]["variant"].as_u64() > Some(1_000_000), "{document:#}");
+    assert!(row(&document, "touch")["variant"]["last_level_misses"].is_null());
+    // Six rounds of milliseconds: whatever the verdict is, the sentence belongs to it.
+    let text = unfolded(&lab.widthwise(&["explain", "--time", native, i386]).stdout);
+    let differs = explained(&lab, native, i386)["sections"]["time"]["cpu_time"]["differs"].as_bool().unwrap();
+    assert_eq!(text.contains("explain nothing of it yet"), !differs, "{text}");
+    assert!(text.contains("emulated processor (valgrind)"), "{text}");
+    // The whole explanation has the section, too.
+    let whole = lab.widthwise(&["explain", "--json", native, i386]).json();
+    assert_eq!(complaints(&whole), [""; 0]);
+    assert_eq!(row(&whole, "spin")["baseline"]["instructions"], 6_000_006);
+
+    // Damaged files are named, and nothing is stated about their counts.
+    let folder = std::fs::read_dir(lab.campaign().join("functions")).unwrap();
+    let folder =
+        folder.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().contains("i386"));
+    let folder = folder.unwrap();
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.filter(|path| path.to_string_lossy().ends_with(".callgrind.zst")).min().unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    lab.widthwise(&["explain", "--time", native, i386]).refuses(2, &[name]);
+    let whole = lab.widthwise(&["explain", "--json", native, i386]).json();
+    assert!(whole["sections"]["time"].is_null());
+    assert!(whole["remarks"].to_string().contains(name), "{}", whole["remarks"]);
+}
+
+#[test]
+fn programs_that_cannot_be_counted_have_a_reason() {
+    let lab = Laboratory::new();
+    // It forks by a system call, which valgrind does not see as a fork.
+    let fork = "#include <signal.h>\n#include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
+                if (!syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) _exit(0);\n    return wait(0) < 0;\n}\n";
+    // valgrind preloads a library.
+    let fails = "#include <stdlib.h>\nint main(void) {\n    return getenv(\"LD_PRELOAD\") ? 3 : 0;\n}\n";
+    for (source, reason) in
+        [(fork, "valgrind did not see a fork"), (fails, "under valgrind it ended with exit status 3")]
+    {
+        lab.write("odd.c", source);
+        lab.gcc("-O1 odd.c -o a");
+        lab.gcc("-O2 odd.c -o b");
+        let output = lab.compare("./a ./b --rounds 1 --functions");
+        assert_eq!(output.status, Some(0), "{output:?}");
+        lab.widthwise("explain --time").refuses(2, &[reason]);
+    }
+}
+
+#[test]
+fn a_stripped_program_has_one_row_and_a_user_without_rights_has_the_counts_that_the_kernel_permits() {
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    lab.gcc("-O1 -s steps.c -o a");
+    lab.gcc("-O1 steps.c -o b");
+    let words = "compare --cpus any ./a ./b --rounds 1 --functions --set-env STEPS=100000";
+    let compared = output_of(&mut lab.without_rights(words));
+    assert_eq!(compared.status, Some(0), "{compared:?}");
+    let explained = lab.widthwise("explain --time --json");
+    assert_eq!(explained.status, Some(0), "{explained:?}");
+    let document = explained.json();
+    sums(&document);
+    let unnamed = row(&document, "code");
+    assert_eq!(unnamed["name"], "code of the program without a name");
+    assert!(unnamed["baseline"]["instructions"].as_u64() > Some(200_000), "{unnamed}");
+    assert!(row(&document, "main")["baseline"].is_null());
+    let time = &document["sections"]["time"];
+    let remarks = time["remarks"].to_string();
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    match paranoid.trim().parse().unwrap_or(4) {
+        ..=1 => assert_eq!(remarks, "[]"),
+        2 => {
+            assert!(remarks.contains("sysctl kernel.perf_event_paranoid=1"), "{remarks}");
+            assert!(time["baseline"]["page_faults"].as_u64() > Some(20), "{time:#}");
+        }
+        _ => assert!(time["page_faults_missing"].as_str().unwrap().contains("sysctl"), "{time:#}"),
+    }
+}
+
+#[test]
+fn without_valgrind_functions_are_not_counted_and_the_package_is_named() {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    let words = "--binary a=/bin/true --binary b=/bin/true --rounds 1 --functions";
+    let output = output_of(lab.comparing(words).env("PATH", lab.path("empty")));
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let text = unfolded(&output.stdout);
+    assert!(text.contains("functions were not counted: valgrind is not on the PATH"), "{output:?}");
+    lab.widthwise("explain --time a b").refuses(2, &["were not counted", "--functions counts them"]);
+}

@@ -1,0 +1,297 @@
+//! The types of heap blocks: programs of known parts, by two compilers with and without optimisation, in every ABI. Each type has
+//! its objects and its bytes, and the causes of each difference are those that the layouts have.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::recording::Run;
+use crate::laboratory::{output_of, Laboratory};
+
+/// Objects of each kind in both programs.
+const COUNT: i64 = 1000;
+const ABIS: [(&str, &str); 3] = [
+    ("x86-64", "-m64"),
+    ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"),
+    ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu"),
+];
+
+/// A recorded program.
+struct Recorded {
+    log: PathBuf,
+    printed: Vec<i64>,
+}
+
+fn recorded(lab: &Laboratory, compiler: &str, source: &str, options: &str, abi: (&str, &str)) -> Recorded {
+    // A source that is newer than the program is not read.
+    if !lab.path(source).exists() {
+        lab.program(source);
+    }
+    let name = format!("{}-{compiler}{}-{}", source.replace('.', "-"), options.replace(' ', ""), abi.0);
+    let library = if source.ends_with("cpp") { "-lstdc++ -lm" } else { "" };
+    let words = format!("-g {options} {} {source} -o {name} {library}", abi.1);
+    match compiler {
+        "gcc" => lab.gcc(&words),
+        other => {
+            let words = shell_words::split(&words).unwrap();
+            let built = output_of(Command::new(other).args(words).current_dir(lab.path(".")));
+            assert_eq!(built.status, Some(0), "{built:?}");
+        }
+    }
+    // A program that was kept from an earlier run of the tests is older than this source.
+    let touched = output_of(Command::new("touch").arg(lab.path(&name)));
+    assert_eq!(touched.status, Some(0), "{touched:?}");
+    let ended = Run::of(lab, &*format!("./{name}")).recorded().well();
+    let log = lab.path(&format!("{name}.log"));
+    std::fs::rename(&ended.logs[0], &log).unwrap();
+    Recorded { log, printed: ended.numbers().iter().map(|number| *number as i64).collect() }
+}
+
+fn explained(lab: &Laboratory, a: &Recorded, b: &Recorded) -> Value {
+    let logs = [&a.log, &b.log].map(|log| log.to_str().unwrap());
+    let output = lab.widthwise(&["explain", logs[0], logs[1], "--json"]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    output.json()
+}
+
+/// A type in both recordings: objects, bytes of each, and the causes of the whole difference.
+#[derive(Debug, PartialEq)]
+struct Known {
+    objects: [i64; 2],
+    size: [i64; 2],
+    causes: BTreeMap<String, i64>,
+}
+
+fn known(objects: i64, size: [i64; 2], causes: &[(&str, i64)]) -> Known {
+    let causes = causes.iter().filter(|(_, each)| *each != 0);
+    let causes = causes.map(|(cause, each)| ((*cause).to_owned(), each * objects)).collect();
+    Known { objects: [objects; 2], size, causes }
+}
+
+/// The row of the type of that name, or else of the only one that begins so.
+fn of<'j>(json: &'j Value, name: &str) -> &'j Value {
+    let rows = json["types"]["types"].as_array().unwrap();
+    if let Some(row) = rows.iter().find(|row| row["type"] == name) {
+        return row;
+    }
+    let mut found = rows.iter().filter(|row| row["type"].as_str().is_some_and(|own| own.starts_with(name)));
+    let row = found.next().unwrap_or_else(|| panic!("no {name}: {:#}", json["types"]["types"]));
+    assert!(found.next().is_none(), "several {name}: {:#}", json["types"]["types"]);
+    row
+}
+
+fn row(json: &Value, name: &str) -> Known {
+    let row = of(json, name);
+    assert_ne!(row["certainty"], "low", "{row:#}");
+    let both =
+        |key: &str| ["a", "b"].map(|side| row[side][key].as_i64().unwrap_or_else(|| panic!("{row:#}")));
+    let mut causes = BTreeMap::new();
+    for part in row["parts"].as_array().unwrap() {
+        *causes.entry(part["cause"].as_str().unwrap().to_owned()).or_default() +=
+            part["bytes"].as_i64().unwrap();
+    }
+    Known { objects: both("objects"), size: both("size"), causes }
+}
+
+/// The parts of all types sum to the difference of the peaks; those of the allocator to that of its chunks.
+fn sums_are_exact(json: &Value) {
+    let rows = json["types"]["types"].as_array().unwrap();
+    let parts = rows.iter().flat_map(|row| row["parts"].as_array().unwrap());
+    let sum: i64 = parts.map(|part| part["bytes"].as_i64().unwrap()).sum();
+    let side = |side: &str, key: &str| json[side][key].as_i64().unwrap();
+    assert_eq!(sum, side("b", "peak_bytes") - side("a", "peak_bytes"));
+    let allocator = json["types"]["allocator"].as_array().unwrap().iter();
+    let over: i64 = allocator.map(|part| part["b"].as_i64().unwrap() - part["a"].as_i64().unwrap()).sum();
+    assert_eq!(sum + over, side("b", "peak_chunk_bytes") - side("a", "peak_chunk_bytes"));
+}
+
+fn is_explained(json: &Value) {
+    let share = json["types"]["explained"]["share"].as_f64().unwrap();
+    assert!(share > 0.99, "{share}: {:#}", json["types"]["types"]);
+    for side in ["a", "b"] {
+        let typed = json["types"]["typed_share"][side].as_f64().unwrap();
+        assert!(typed > 0.97, "{side} {typed}: {:#}", json["types"]["types"]);
+    }
+}
+
+fn check_cpp(lab: &Laboratory, compiler: &str, options: &str, variants: &[(&str, &str)]) {
+    let a = recorded(lab, compiler, "types.cpp", options, ABIS[0]);
+    for abi in variants {
+        let b = recorded(lab, compiler, "types.cpp", options, *abi);
+        let json = explained(lab, &a, &b);
+        let context = format!("{compiler} {options} {}", abi.0);
+        let i386 = abi.0 == "i386";
+        sums_are_exact(&json);
+        is_explained(&json);
+        let check = |name: &str, expected: Known| assert_eq!(row(&json, name), expected, "{context} {name}");
+        check("std::_Rb_tree_node<", known(COUNT, [40, 24], &[("pointers", -12), ("holes", -4)]));
+        check("std::_List_node<", known(COUNT, [24, 16], &[("pointers", -8)]));
+        check("int* elements of std::vector", known(COUNT, [8, 4], &[("pointers", -4)]));
+        let (printed_a, printed_b) = (&a.printed, &b.printed);
+        // Square: pointer to the virtual table, long, pointer, int, padding.
+        let square = [printed_a[0], printed_b[0]];
+        assert_eq!(square, [32, 16], "{context}");
+        check("Square", known(COUNT, square, &[("pointers", -8), ("long", -4), ("tail padding", -4)]));
+        let boxed = [printed_a[1], printed_b[1]];
+        assert_eq!(boxed, [24, 16], "{context}");
+        check("Box<long", known(COUNT, boxed, &[("pointers", -4), ("long", -4)]));
+        check("own::Link", known(COUNT, [16, 8], &[("pointers", -4), ("long", -4)]));
+        let mut counted = known(COUNT, [16, 8], &[("pointers", -4), ("tail padding", -4)]);
+        counted.causes.insert("lengths stored by new[]".to_owned(), -4);
+        check("Counted[]", counted);
+        let buckets = printed_a[4];
+        check("std::__detail::_Hash_node_base*", known(buckets, [8, 4], &[("pointers", -4)]));
+        let node = row(&json, "std::__detail::_Hash_node<");
+        assert_eq!((node.objects, node.size), ([COUNT; 2], [48, 32]), "{context}");
+        // The characters of std::string do not differ.
+        let text = of(&json, "char elements of std::string");
+        assert_eq!(text["a"]["bytes"], text["b"]["bytes"], "{context}");
+        assert_eq!(text["a"]["objects"], COUNT * 41, "{context}");
+        // A block of a deque has 512 bytes in every ABI: 64 or 128 pointers.
+        let queue = row(&json, "Shape* elements of std::deque");
+        assert_eq!((queue.objects, queue.size), ([1024, 1024], [8, 4]), "{context}");
+        assert_eq!(queue.causes, BTreeMap::from([("pointers".to_owned(), -4096)]), "{context}");
+        let control = row(&json, "std::_Sp_counted_ptr_inplace<Square");
+        assert_eq!((control.objects, control.size), ([COUNT; 2], [48, 28]), "{context}");
+        assert!(!i386 || control.causes.values().sum::<i64>() == -20 * COUNT, "{context}");
+    }
+}
+
+#[test]
+fn containers_and_objects_of_cpp_have_their_types_and_the_causes_of_each_difference_in_every_abi() {
+    let lab = Laboratory::new();
+    check_cpp(&lab, "gcc", "-O2", &ABIS[1..]);
+    check_cpp(&lab, "gcc", "-O0", &ABIS[1..2]);
+    match Command::new("clang").arg("--version").output() {
+        Ok(_) => check_cpp(&lab, "clang", "-O2", &ABIS[2..]),
+        Err(_) => skipped("no clang: types of its programs are not tested"),
+    }
+}
+
+/// The containers of `containers.cpp`: how the type's name begins, objects of each kind, and bytes of one in LP64 and ILP32.
+const CONTAINERS: [(&str, i64, [i64; 2]); 14] = [
+    ("std::map<int, Leaf", COUNT, [48, 24]),
+    ("std::_Rb_tree_node<std::pair<int const, Leaf> >", COUNT, [56, 28]),
+    ("std::_Rb_tree_node<std::pair<int const, std::vector<Branch", COUNT, [64, 32]),
+    ("Branch elements of std::vector<Branch>", 2 * COUNT, [16, 8]),
+    ("std::_Rb_tree_node<std::pair<int, Item<1>*> >", COUNT, [48, 24]),
+    ("std::__detail::_Hash_node<std::pair<int const, std::vector<Item<2>*", COUNT, [40, 20]),
+    ("Item<2>* elements of std::vector<Item<2>*>", 3 * COUNT, [8, 4]),
+    ("std::_List_node<std::vector<Item<3>", COUNT, [40, 20]),
+    ("Item<3> elements of std::vector<Item<3>>", 2 * COUNT, [16, 8]),
+    ("Item<4> elements of std::vector<Item<4>>", COUNT, [16, 8]),
+    ("std::shared_ptr<Item<5>", COUNT, [16, 8]),
+    ("std::_Sp_counted_ptr_inplace<Item<5>", COUNT, [32, 20]),
+    ("std::_Rb_tree_node<std::pair<int const, std::__cxx11::basic_string<char", COUNT, [72, 44]),
+    ("std::vector<Item<4>, std::allocator<Item<4> > > elements of std::deque", 1008, [24, 12]),
+];
+
+#[test]
+fn elements_of_containers_in_containers_belong_to_the_container_that_allocates_them_in_every_abi() {
+    let lab = Laboratory::new();
+    for options in ["-O2", "-O0"] {
+        let a = recorded(&lab, "gcc", "containers.cpp", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let b = recorded(&lab, "gcc", "containers.cpp", options, *abi);
+            let json = explained(&lab, &a, &b);
+            sums_are_exact(&json);
+            is_explained(&json);
+            for (name, objects, size) in CONTAINERS {
+                let found = row(&json, name);
+                let context = format!("{options} {} {name}", abi.0);
+                assert_eq!((found.objects, found.size), ([objects; 2], size), "{context}");
+            }
+        }
+    }
+}
+
+fn check_c(lab: &Laboratory, compiler: &str, options: &str, variants: &[(&str, &str)]) {
+    let a = recorded(lab, compiler, "types.c", options, ABIS[0]);
+    for abi in variants {
+        let b = recorded(lab, compiler, "types.c", options, *abi);
+        let json = explained(lab, &a, &b);
+        let context = format!("{compiler} {options} {}", abi.0);
+        sums_are_exact(&json);
+        is_explained(&json);
+        let check = |name: &str, expected: Known| assert_eq!(row(&json, name), expected, "{context} {name}");
+        let entry = [a.printed[0], b.printed[0]];
+        assert_eq!(entry, [24, 16], "{context}");
+        check("entry", known(COUNT, entry, &[("pointers", -4), ("long", -4)]));
+        let table = [a.printed[1], b.printed[1]];
+        assert_eq!(table, [24, 16], "{context}");
+        check("table", known(10, table, &[("pointers", -4), ("size_t", -4)]));
+        check("entry*[]", known(10 * COUNT, [8, 4], &[("pointers", -4)]));
+        let points = of(&json, "point[]");
+        assert_eq!(
+            (&points["a"]["objects"], &points["b"]["objects"]),
+            (&COUNT.into(), &COUNT.into()),
+            "{context}"
+        );
+    }
+}
+
+#[test]
+fn structures_of_c_have_their_types_by_malloc_and_calloc_in_every_abi() {
+    let lab = Laboratory::new();
+    check_c(&lab, "gcc", "-O2", &ABIS[1..]);
+    check_c(&lab, "gcc", "-O0", &ABIS[1..2]);
+    match Command::new("clang").arg("--version").output() {
+        Ok(_) => check_c(&lab, "clang", "-O2", &ABIS[1..]),
+        Err(_) => skipped("no clang: types of its programs are not tested"),
+    }
+}
+
+#[test]
+fn without_debug_information_and_source_no_type_of_c_is_output_of() {
+    let lab = Laboratory::new();
+    let [a, b] = [ABIS[0], ABIS[1]].map(|abi| recorded(&lab, "gcc", "types.c", "-O2 -g0", abi));
+    let json = explained(&lab, &a, &b);
+    sums_are_exact(&json);
+    let rows = json["types"]["types"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["type"].is_null() || row["source"] == "library"), "{rows:#?}");
+    let remarks = json["types"]["remarks"].as_array().unwrap();
+    assert!(
+        remarks.iter().any(|remark| remark.as_str().unwrap().contains("no debug information")),
+        "{remarks:?}"
+    );
+}
+
+/// Classes of `shapes.cpp`, with the bytes of an object in LP64 and ILP32.
+const CLASSES: [(&str, [i64; 2]); 4] = [
+    ("Square", [24, 12]),
+    ("Cube", [32, 16]),
+    ("(anonymous namespace)::Sign", [40, 20]),
+    ("Placed", [40, 20]),
+];
+
+#[test]
+fn classes_with_virtual_functions_are_known_without_debug_information_in_every_abi() {
+    let lab = Laboratory::new();
+    for options in ["-O2 -g0", "-O0 -g0", "-O2 -g0 -fno-pie -no-pie"] {
+        let a = recorded(&lab, "gcc", "shapes.cpp", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let b = recorded(&lab, "gcc", "shapes.cpp", options, *abi);
+            let json = explained(&lab, &a, &b);
+            let context = format!("{options} {}", abi.0);
+            sums_are_exact(&json);
+            // Without optimisation the call that gives malloc's block to the constructor is one of a function.
+            let classes = CLASSES.iter().filter(|(name, _)| *name != "Placed" || !options.starts_with("-O0"));
+            for (name, size) in classes.copied() {
+                let found = of(&json, name);
+                assert_eq!(found["source"], "virtual_table", "{context} {found:#}");
+                let found = row(&json, name);
+                assert_eq!((found.objects, found.size), ([COUNT; 2], size), "{context} {name}");
+            }
+            let printed: Vec<[i64; 2]> = a.printed.iter().zip(&b.printed).map(|(a, b)| [*a, *b]).collect();
+            assert_eq!(printed, CLASSES.map(|(_, size)| size), "{context}");
+            // Objects of two classes in blocks of one call are of neither.
+            let rows = json["types"]["types"].as_array().unwrap();
+            let is_either =
+                |row: &&Value| matches!(row["type"].as_str(), Some("Even" | "Odd" | "Shape" | "Named"));
+            assert_eq!(rows.iter().find(is_either), None, "{context}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The micro suite and the metrics that programs report, from the command line.
+
+use serde_json::Value;
+
+use crate::laboratory::{unfolded, verdict, Laboratory};
+
+/// A figure of a variant in one metric.
+fn typical(report: &Value, variant: &str, metric: &str, figure: &str) -> f64 {
+    let variants = report["variants"].as_array().unwrap();
+    let own = variants.iter().find(|own| own["name"] == variant).unwrap();
+    let typical = own["typical"].as_array().unwrap().iter().find(|typical| typical["metric"] == metric);
+    typical.unwrap_or_else(|| panic!("{variant} has no {metric}: {own}"))[figure].as_f64().unwrap()
+}
+
+#[test]
+fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
+    let lab = Laboratory::new();
+    let operations = "micro:truth_8,truth_32,add4,mul4,mul8,chase_256,chase_512,getpid";
+    let report = lab.compare_json(&[
+        operations,
+        "--abi",
+        "x86-64,x32,i386",
+        "--compiler",
+        "gcc-12,clang-14",
+        "--rounds",
+        "3",
+        "--metric",
+        "instructions",
+    ]);
+    for abi in ["x86-64", "x32", "i386"] {
+        for compiler in ["gcc-12", "clang-14"] {
+            let variant = format!("{abi}/{compiler}");
+            let count =
+                |name: &str| typical(&report, &variant, &format!("micro.{name}.instructions"), "value");
+            assert_eq!((count("truth_8"), count("truth_32")), (8.0, 32.0), "{variant}");
+            assert_eq!(["add4", "mul4", "chase_256"].map(count), [1.0; 3], "{variant}");
+            if abi == "i386" {
+                assert!(
+                    count("mul8") >= 3.0,
+                    "{variant} multiplies 8 bytes in {} instructions",
+                    count("mul8")
+                );
+            } else {
+                assert_eq!(count("mul8"), 1.0, "{variant}");
+            }
+            assert!(count("getpid") > 3.0, "{variant}");
+            let fastest = |name: &str| typical(&report, &variant, &format!("micro.{name}"), "min");
+            let ratio = fastest("truth_32") / fastest("truth_8");
+            assert!(
+                (3.2..5.0).contains(&ratio),
+                "{variant}: 32 multiplications take {ratio} times as long as 8"
+            );
+        }
+    }
+    let multiply = verdict(&report, "i386/gcc-12", "micro.mul8.instructions");
+    assert_eq!(multiply["verdict"], "higher", "{multiply}");
+    assert_eq!(multiply["source"], "emulated", "{multiply}");
+    assert_eq!(verdict(&report, "x32/gcc-12", "micro.mul4.instructions")["verdict"], "no_difference");
+
+    let page = std::fs::read_to_string(lab.campaign().join("report.html")).unwrap();
+    assert!(
+        page.contains("Cache steps") && page.contains("<polyline"),
+        "the page has no picture of the steps"
+    );
+    // Each loop with all variants side by side: 32 multiplications in a row, in three ABIs.
+    let loops = page.split("id=\"loops\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let of_truth = loops.split("<code>truth_32</code>").nth(1).unwrap().split("</details>").next().unwrap();
+    assert_eq!(of_truth.matches("</code> × 32<br>").count(), 6, "{of_truth}");
+    let again = lab.widthwise("report --html").stdout;
+    assert!(again.contains("id=\"loops\""), "the report of the archive has no loops");
+    let markdown = lab.widthwise("report --markdown").stdout;
+    assert!(markdown.contains("| metric | **x86-64/gcc-12** |"), "{markdown}");
+    let csv = lab.widthwise(&["report", "--csv"]).stdout;
+    assert!(csv.contains("micro.getpid,nanoseconds,") && csv.contains(",program,"), "{csv}");
+    let text = lab.widthwise(&["report"]).stdout;
+    assert!(text.contains("mul8") && text.contains("instructions, emulated"), "{text}");
+    let listing = lab.widthwise(&["explain", "x86-64/gcc-12", "x32/gcc-12", "--function", "micro_mul8"]);
+    assert!(listing.stdout.contains("imul"), "{listing:?}");
+}
+
+#[test]
+fn a_wrong_request_for_the_suite_is_refused_with_its_fix() {
+    let lab = Laboratory::new();
+    for (arguments, error) in [
+        ("micro:getpit", "did you mean \"getpid\"?"),
+        ("micro:", "micro:all or micro:getpid,strcpy"),
+        ("micro:all,getpid", "operation"),
+        ("micro:getpid --run x", "has a run command of its own"),
+        ("micro:getpid --concurrent", "wall-clock"),
+        ("micro:getpid --reports x=count", "reports its own metrics"),
+        (
+            "micro:getpid -- --repeat 3",
+            "\"--repeat\" is no option that compare takes for the micro suite; there is --repetitions N",
+        ),
+        ("micro:getpid -- --time 0", "--time of the micro suite needs a number from 1 to 1000"),
+        ("micro:getpid -- strcpy", "operations follow micro:"),
+        ("micro:getpid --abi ppc64", "the micro suite is not timed on an emulated machine"),
+    ] {
+        let output = lab.compare(arguments);
+        assert_eq!(output.status, Some(2), "{arguments}: {output:?}");
+        assert!(output.stderr.contains(error), "{arguments}: {output:?}");
+    }
+    let output = lab.widthwise(&["scale", "micro:getpid"]);
+    assert!(output.stderr.contains("only `widthwise compare` measures the micro suite"), "{output:?}");
+}
+
+#[test]
+fn an_operation_that_cannot_run_says_so_and_a_loop_without_its_operation_is_refused() {
+    let lab = Laboratory::new();
+    // A clock of a resolution of 4 ms, as a kernel without a clock source has.
+    lab.write(
+        "clock.c",
+        "#include <time.h>\nint clock_getres(clockid_t clock, struct timespec *to) {\n\
+         (void)clock; to->tv_sec = 0; to->tv_nsec = 4000000; return 0; }\n",
+    );
+    lab.gcc("-shared -fPIC clock.c -o clock.so");
+    let preload = format!("env.coarse.LD_PRELOAD = \"{}/clock.so\"", lab.path("").display());
+    let arguments = [
+        "micro:mul8,getpid",
+        "--abi",
+        "x86-64",
+        "--set",
+        &preload,
+        "--env",
+        "default,coarse",
+        "--flags",
+        "-O2",
+        // The function has another name: its loop is not found.
+        "--flags",
+        "-O2 -Dmicro_mul8=micro_other",
+        "--rounds",
+        "6",
+    ];
+    let output = lab.compare(&arguments);
+    let text = unfolded(&output.stdout);
+    assert!(text.contains("no stable clock: CLOCK_MONOTONIC has a resolution of 0.004"), "{output:?}");
+    assert!(text.contains("there is no function micro_mul8"), "{output:?}");
+    let report = lab.widthwise("report --json").json();
+    let coarse = verdict(&report, "x86-64/-O2/coarse", "micro.getpid");
+    assert_eq!(
+        (&coarse["verdict"], &coarse["reason"]),
+        (&Value::from("no_data"), &Value::from("the program reported none"))
+    );
+}
+
+#[test]
+fn metrics_that_a_program_reports_are_compared() {
+    let lab = Laboratory::new();
+    for (name, latency) in [("quick", "100"), ("slow", "150")] {
+        let text = format!(
+            "#!/bin/sh\necho result\necho metric latency {latency} nanoseconds\necho metric items 7 count\n"
+        );
+        lab.script(name, &text);
+    }
+    let report =
+        lab.compare_json("./quick ./slow --reports latency=nanoseconds --reports items=count --rounds 6");
+    let latency = verdict(&report, "slow", "latency");
+    assert_eq!(
+        (latency["ratio"].as_f64(), &latency["verdict"]),
+        (Some(1.5), &Value::from("higher")),
+        "{latency}"
+    );
+    assert_eq!(latency["source"], "program", "{latency}");
+    assert_eq!(verdict(&report, "slow", "items")["verdict"], "no_difference");
+    // The lines of the report are no output, or the outputs would differ.
+    assert!(report["warnings"].as_array().unwrap().is_empty(), "{}", report["warnings"]);
+
+    let output = lab.compare("./quick ./slow --reports latency=seconds");
+    assert!(output.stderr.contains("unknown unit \"seconds\""), "{output:?}");
+    let output = lab.compare("./quick ./slow --reports cpu=nanoseconds");
+    assert!(output.stderr.contains("Widthwise itself has a metric of this name"), "{output:?}");
+    let output = lab.compare("./quick ./slow --reports missing=count --rounds 6");
+    assert!(output.stdout.contains("has no missing: its output has no line"), "{output:?}");
+}

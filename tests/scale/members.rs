@@ -1,0 +1,155 @@
+//! CPU time, elapsed time and CPUs of children, threads and jobs, however they are started.
+
+use std::collections::BTreeSet;
+
+use super::{about, estimate, lab, measured, numbers, once, pooled, pools, row, runs, table};
+use crate::laboratory::alone::alone;
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::{is_root, Laboratory};
+
+/// The CPU time of a run is that of all its processes and threads, including those that have ended, and is divided among the requested number
+/// of members.
+#[test]
+fn cpu_time_includes_every_thread_and_child() {
+    let _alone = alone();
+    let lab = pools();
+    let shapes = [
+        ("threads", &["one", "two", "nested", "main", "team", "detached", "helper", "many", "phases"][..]),
+        ("fork", &["forks", "refork", "exec", "double", "orphans"]),
+        ("jobs", &["alone", "two"]),
+    ];
+    for (mode, shape) in
+        shapes.iter().flat_map(|(mode, shapes)| shapes.iter().map(move |shape| (*mode, *shape)))
+    {
+        let report = pooled(&lab, shape, mode, 100, "--processes 2 --rounds 1");
+        let own: f64 = numbers(&lab, "truth", "cpu").iter().sum();
+        let all: f64 = runs(&report).iter().map(|run| run["cpu_ns"].as_f64().unwrap()).sum();
+        // A process cannot report the time of its own start and end.
+        assert!(all >= own && all <= 1.05 * own, "{shape}: {all} against {own}");
+        // One of the two runs belongs to the cell itself.
+        let row = row(table(&report, "x86-64", mode), 2);
+        let done = if mode == "jobs" { 2.0 } else { 1.0 };
+        about(estimate(&row["cpu_per_event"]) * 1e9 * done * 2.0, own, 0.05);
+        for run in runs(&report) {
+            let members = run["members"].as_array().unwrap();
+            assert_eq!(members.len(), 2, "{shape}: {run}");
+            let of_members: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
+            let all = run["cpu_ns"].as_f64().unwrap();
+            // The rest belongs to the main thread or the parent: a third of the work at most.
+            assert!(of_members <= 1.02 * all && of_members >= 0.6 * all, "{shape}: {of_members} of {all}");
+        }
+    }
+}
+
+/// No process waits for these children, so that only their control group has their CPU time.
+#[test]
+fn cpu_time_of_children_without_wait_is_counted() {
+    if !is_root() {
+        return skipped("control groups take root");
+    }
+    let _alone = alone();
+    let lab = pools();
+    let report = pooled(&lab, "ignored", "fork", 100, "--processes 2 --rounds 1");
+    let own: f64 = numbers(&lab, "truth", "cpu").iter().sum();
+    let all: f64 = runs(&report).iter().map(|run| run["cpu_ns"].as_f64().unwrap()).sum();
+    assert!(all >= own && all <= 1.05 * own, "{all} against {own}");
+}
+
+/// A run ends with its last process, not with the first.
+#[test]
+fn elapsed_time_includes_children_that_outlive_their_parent() {
+    if !is_root() {
+        return skipped("the ends of orphans are reported by taskstats, which need root");
+    }
+    let _alone = alone();
+    let lab = pools();
+    let report = pooled(&lab, "orphans", "fork", 40, "--processes 2 --rounds 1");
+    for (run, own) in runs(&report).iter().zip(numbers(&lab, "truth", "elapsed")) {
+        // They sleep for 10 ms after its end.
+        assert!(run["elapsed_ns"].as_f64().unwrap() >= own + 10e6, "{run}: {own}");
+    }
+}
+
+/// Each worker's affinity at its end: it is pinned, and the workers of a run share no CPU.
+#[test]
+fn working_threads_and_children_have_their_own_cpus() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return skipped("two CPUs are needed");
+    }
+    let _alone = alone();
+    let lab = pools();
+    let shapes =
+        [("threads", &["one", "two", "nested", "helper", "detached"][..]), ("fork", &["refork", "double"])];
+    for (mode, shape) in
+        shapes.iter().flat_map(|(mode, shapes)| shapes.iter().map(move |shape| (*mode, *shape)))
+    {
+        let report = pooled(&lab, shape, mode, 600, "--processes 2 --rounds 1");
+        let cpus = &row(table(&report, "x86-64", mode), 2)["cpus"];
+        let cpus: BTreeSet<u64> = cpus.as_array().unwrap().iter().map(|cpu| cpu.as_u64().unwrap()).collect();
+        let text = lab.read("truth");
+        let places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("on ")).collect();
+        assert_eq!(places.len(), 4, "{shape}: {text}");
+        for of_attempt in places.chunks(2) {
+            let found: BTreeSet<u64> = of_attempt.iter().filter_map(|place| place.parse().ok()).collect();
+            assert_eq!(found, cpus, "{shape}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_child_that_sets_its_own_affinity_is_reported() {
+    let lab = lab();
+    let run = "fork {processes} {events} event=100000 pin=0";
+    let output = once(&lab, run, "--processes 2 --placement 1,0 --events 8");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    assert!(output.stdout.contains("child 0 was put on CPU 1 and put itself on 0"), "{output:?}");
+}
+
+#[test]
+fn two_hundred_processes_are_all_accounted_for() {
+    let _alone = alone();
+    let lab = lab();
+    let options = "--mode fork,jobs --processes 200 --events 400 --rounds 1 --warmup 0 --memory=0 \
+               --jobs-run '{build}/workers alone 1 {events} spin=1 event=20000'";
+    let report = measured(&lab, "x86-64", "fork {processes} {events} spin=1 event=20000", options);
+    for mode in ["fork", "jobs"] {
+        let runs = report["runs"].as_array().unwrap();
+        let run = runs.iter().find(|a| a["cell"]["mode"] == mode && a["purpose"] == "timed").unwrap();
+        let members = run["members"].as_array().unwrap();
+        assert_eq!(members.len(), 200);
+        let sum: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
+        let lost = members.iter().find(|member| member["exact"] != true || member["cpu_ns"] == 0);
+        assert!(lost.is_none(), "{mode}: {lost:?} {}", run["remarks"]);
+        // The rest belongs to the parent.
+        let all = run["cpu_ns"].as_f64().unwrap();
+        assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
+    }
+}
+
+/// Real OpenMP: the main thread is one of the team, and the CPU time of threads that wait belongs to the program.
+#[test]
+fn the_cpu_time_of_an_openmp_team_equals_its_own_measurement() {
+    let _alone = alone();
+    for policy in ["passive", "active"] {
+        let lab = Laboratory::new();
+        lab.program("openmp.c");
+        let truth = lab.path("truth").display().to_string();
+        let run = format!("env OMP_WAIT_POLICY={policy} {{build}}/openmp {{processes}} 100 {truth}");
+        let output = lab.widthwise(
+            &["scale", "openmp.c", "--flags=-fopenmp", "--abi", "x86-64", "--mode", "threads", "--run", &run]
+                .into_iter()
+                .chain(["--processes", "1,2", "--rounds", "2", "--warmup", "0", "--memory=0", "--json"])
+                .collect::<Vec<_>>()[..],
+        );
+        assert_eq!(output.status, Some(0), "{policy}: {output:?}");
+        let report = output.json();
+        let own = numbers(&lab, "truth", "cpu ");
+        assert_eq!(own.len(), runs(&report).len(), "{policy}");
+        for (run, own) in runs(&report).iter().zip(own) {
+            // The program's own figure excludes the time before and after main().
+            about(run["cpu_ns"].as_f64().unwrap_or_else(|| panic!("{run}")), own, 0.05);
+            let parts = if run["cell"]["processes"] == 2 { 4.5 } else { 2.5 };
+            assert!(own >= parts * 100e6, "{policy}: {own}, {run}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! CPUs that other programs, a quota or a load have: such cells are withheld, with the reason.
+
+use super::{lab, once, pooled, pools, row, runs, table};
+use crate::laboratory::alone::alone;
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::{output_of, unfolded, Laboratory};
+
+/// Programs that only use CPU time, pinned to given CPUs.
+struct Competitors(Vec<std::process::Child>);
+
+impl Competitors {
+    fn on(cpus: &[u64], each: usize) -> Competitors {
+        let spin = |cpu: &u64| {
+            let mut command = std::process::Command::new("taskset");
+            command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap()
+        };
+        Competitors(cpus.iter().flat_map(|cpu| (0..each).map(move |_| spin(cpu))).collect())
+    }
+}
+
+impl Drop for Competitors {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The CPUs of a cell with two members.
+fn two_cpus(lab: &Laboratory) -> Vec<u64> {
+    let report = pooled(lab, "one", "threads", 1, "--processes 2 --rounds 1");
+    let cpus = row(table(&report, "x86-64", "threads"), 2)["cpus"].as_array().unwrap().clone();
+    cpus.iter().map(|cpu| cpu.as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
+    let _alone = alone();
+    let lab = pools();
+    let cpus = two_cpus(&lab);
+    for (mode, shape) in [("threads", "two"), ("fork", "forks"), ("jobs", "alone")] {
+        let competitors = Competitors::on(&cpus, 2);
+        let report = pooled(&lab, shape, mode, 100, "--processes 1,2 --rounds 2");
+        drop(competitors);
+        let table = table(&report, "x86-64", mode);
+        for processes in [1, 2] {
+            let row = row(table, processes);
+            for figure in ["throughput", "speed_up", "efficiency", "TIME"] {
+                assert_eq!(row[figure]["verdict"], "withheld", "{mode} {processes} {figure}: {row}");
+                let reason = row[figure]["reason"].as_str().unwrap();
+                assert!(reason.contains(" % of their time for a CPU that other programs had"), "{reason}");
+            }
+            // The measurements are kept, and CPU time is unaffected.
+            assert!(
+                row["elapsed"]["estimate"].is_f64() && row["cpu_per_event"]["estimate"].is_f64(),
+                "{row}"
+            );
+            let (lost, waited) = (&row["waiting"]["lost"], &row["waiting"]["waited"]);
+            assert!(lost.as_f64() > Some(0.05) && waited.as_f64() > Some(0.05), "{row}");
+        }
+        assert_eq!(table["amdahl"]["verdict"], "withheld", "{}", table["amdahl"]);
+        let text = unfolded(&lab.widthwise("report").stdout);
+        assert!(text.contains("Withheld: with 1, the tasks waited "), "{text}");
+        assert!(!text.contains("highest throughput measured"), "{text}");
+    }
+}
+
+/// More threads than CPUs wait for each other, which such a cell measures.
+#[test]
+fn threads_that_wait_for_each_other_are_not_starved() {
+    let _alone = alone();
+    let lab = pools();
+    for shape in ["many", "main"] {
+        let report = pooled(&lab, shape, "threads", 150, "--processes 1,2 --rounds 2");
+        let table = table(&report, "x86-64", "threads");
+        for processes in [1, 2] {
+            let row = row(table, processes);
+            let waiting = &row["waiting"];
+            assert!(waiting["waited"].as_f64() > Some(0.2), "{shape} {processes}: {row}");
+            if row["throughput"]["verdict"] == "withheld" {
+                // Only the known use by others counts against the cell.
+                let strangers = waiting["others"].as_f64().unwrap();
+                let stolen = row["throughput"]["reason"].as_str().unwrap().contains("host");
+                assert!(stolen || strangers > 0.02, "{shape} {processes}: {row}");
+                return skipped(row["throughput"]["reason"].as_str().unwrap());
+            }
+            assert!(row["throughput"]["estimate"].is_f64(), "{shape} {processes}: {row}");
+        }
+    }
+}
+
+/// A control group with a CPU quota, if one can be created: its folder, and the text to write into it.
+fn group_with_quota(name: &str) -> Option<std::path::PathBuf> {
+    let make = |root: &str, files: &[(&str, &str)]| {
+        let folder = std::path::Path::new(root).join(name);
+        std::fs::create_dir(&folder).ok()?;
+        let written = files.iter().all(|(file, text)| std::fs::write(folder.join(file), text).is_ok());
+        if !written {
+            let _ = std::fs::remove_dir(&folder);
+        }
+        written.then_some(folder)
+    };
+    let quota = &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "50000")];
+    make("/sys/fs/cgroup/cpu", quota).or_else(|| make("/sys/fs/cgroup", &[("cpu.max", "50000 100000")]))
+}
+
+#[test]
+fn a_cell_limited_by_a_quota_is_withheld() {
+    let name = format!("widthwise-test-{}", std::process::id());
+    let Some(group) = group_with_quota(&name) else {
+        return skipped("no control group can be given a CPU quota here");
+    };
+    let _alone = alone();
+    let lab = pools();
+    let words = format!(
+        "echo $$ > {}/cgroup.procs; exec {} scale pools.c --flags=-pthread --abi x86-64 --mode threads --processes 1,2 \
+         --run '{{build}}/pools one {{processes}} 200' --rounds 2 --warmup 0 --memory=0 --json",
+        group.display(),
+        env!("CARGO_BIN_EXE_widthwise")
+    );
+    let output = output_of(std::process::Command::new("sh").args(["-c", &words]).current_dir(lab.path("")));
+    // Its processes may still be ending.
+    let removed = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::fs::remove_dir(&group).is_ok()
+    });
+    assert!(removed, "{} is still used", group.display());
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let report = output.json();
+    let sum = |key: &str| runs(&report).iter().map(|run| run["cpu_wait"][key].as_u64().unwrap()).sum::<u64>();
+    let (throttled, others) = (sum("throttled_ns"), sum("others_ns"));
+    if throttled == 0 && others > 0 {
+        return skipped("other programs had the CPUs, so that the quota was not reached");
+    }
+    assert!(throttled > 0);
+    let row = row(table(&report, "x86-64", "threads"), 2);
+    assert_eq!(row["throughput"]["verdict"], "withheld", "{row}");
+    let reason = row["throughput"]["reason"].as_str().unwrap();
+    // If others used even more, they are named.
+    let is_reported = reason.contains("because the CPU quota of their cgroup was used up");
+    assert!(is_reported || others > throttled / 2, "{reason}: {throttled}, {others}");
+}
+
+/// Long enough for a shell to start meanwhile, on a busy machine, too.
+const BESIDE_LOAD: &str = "fork {processes} {events} event=200000";
+
+#[test]
+fn cells_beside_a_failed_load_are_not_measured() {
+    let lab = lab();
+    let output = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'no-such-load'");
+    let several = std::thread::available_parallelism().unwrap().get() > 1;
+    assert_eq!(output.status, Some(if several { 1 } else { 0 }), "{output:?}");
+    let words = "the load on CPU ";
+    let all = unfolded(&format!("{}{}", output.stdout, output.stderr));
+    assert!(!several || (all.contains(words) && all.contains("no-such-load: not found")), "{output:?}");
+}
+
+#[test]
+fn load_runs_on_free_cpus_and_ends_with_the_campaign() {
+    let lab = lab();
+    let output = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'touch was-here; sleep 1000'");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let several = std::thread::available_parallelism().unwrap().get() > 1;
+    assert_eq!(lab.path("was-here").exists(), several);
+    assert!(!lab.processes().contains("sleep 1000"), "{}", lab.processes());
+}

@@ -1,0 +1,11 @@
+//! What needs the CPUs for itself: scaling, locks of cores, other tasks on the measured CPU, and means over time of memory.
+//!
+//! Tests that read times take the machine alone (`laboratory::alone`).
+
+mod laboratory;
+
+mod concurrent;
+mod explain;
+mod others;
+mod scale;
+mod scale_stopping;

@@ -1,0 +1,6 @@
+#include "library.h"
+
+long micro_library(long value) {
+    __asm__ volatile("" : "+r"(value));
+    return value;
+}
