@@ -70,7 +70,7 @@ pub fn probe(packages: &Packages) -> Qemu {
     };
     let kvm = open_kvm().map_err(|error| why_no_kvm(&error)).and_then(|()| match &version {
         Ok(_) => {
-            // A machine on which QEMU starts slowly has more time.
+            // A machine on which QEMU starts slowly has more time. The reason is the same each time, so it does not tell how much.
             let began = Instant::now();
             boots("tcg", TCG_LIMIT)?;
             boots("kvm", KVM_LIMIT + began.elapsed())
@@ -90,7 +90,10 @@ const ENDED: i32 = 99;
 /// Whether a machine with this accelerator reaches a program. A device that opens proves nothing: some virtual machines have a
 /// /dev/kvm under which guests stall.
 fn boots(accelerator: &str, limit: Duration) -> Result<(), Unavailable> {
-    let how = if accelerator == "kvm" { "under /dev/kvm " } else { "" };
+    let (how, late) = match accelerator {
+        "kvm" => ("under /dev/kvm ", "did not reach its program within 3 s more than a translated one takes"),
+        _ => ("", "did not reach its program within a minute"),
+    };
     let failed = |why: &str| Unavailable::permanent(format!("a test boot {how}{why}"));
     let image = tempfile::NamedTempFile::new().and_then(|file| {
         std::fs::write(file.path(), bzimage::minimal(COUNT_AND_END))?;
@@ -118,9 +121,7 @@ fn boots(accelerator: &str, limit: Duration) -> Result<(), Unavailable> {
             let text = output.stderr.lines().next_back().unwrap_or("no message").to_owned();
             Err(failed(&format!("failed: {text}")))
         }
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            Err(failed(&format!("did not reach its program within {:.0} s", limit.as_secs_f64())))
-        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(failed(late)),
         Err(error) => Err(failed(&format!("failed: {error}"))),
     }
 }
