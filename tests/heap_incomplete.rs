@@ -320,7 +320,7 @@ fn sentences_are_correct_for_one_block_for_small_sites_and_for_mapped_memory() {
     }
     let alone = text(&lab, "plain");
     assert!(alone.contains("plain's peak heap is 5.00 kB in 1 block"), "{alone}");
-    assert!(alone.contains("Its only block is never given back."), "{alone}");
+    assert!(alone.contains("Its only block is never freed."), "{alone}");
     assert!(!alone.contains("1 blocks") && !alone.contains("mmap"), "{alone}");
     let two = text(&lab, "plain more");
     assert!(two.contains("no site differs by 1 KiB or more") && !two.contains("small.c:"), "{two}");

@@ -15,7 +15,7 @@ fn typical(report: &Value, variant: &str, metric: &str, figure: &str) -> f64 {
 #[test]
 fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
     let lab = Laboratory::new();
-    let operations = "micro:truth_8,truth_32,add4,mul4,mul8,chase_256,chase_512,getpid";
+    let operations = "micro:truth_8,truth_32,add4,mul4,mul8,addf,chase_256,chase_512,getpid";
     let report = lab.compare_json(&[
         operations,
         "--abi",
@@ -33,7 +33,8 @@ fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
             let count =
                 |name: &str| typical(&report, &variant, &format!("micro.{name}.instructions"), "value");
             assert_eq!((count("truth_8"), count("truth_32")), (8.0, 32.0), "{variant}");
-            assert_eq!(["add4", "mul4", "chase_256"].map(count), [1.0; 3], "{variant}");
+            // On i386, too, no sum waits for memory: it stays in an x87 register.
+            assert_eq!(["add4", "mul4", "addf", "chase_256"].map(count), [1.0; 4], "{variant}");
             if abi == "i386" {
                 assert!(
                     count("mul8") >= 3.0,

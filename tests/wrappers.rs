@@ -64,5 +64,5 @@ fn a_possible_wrapper_is_named_with_the_option_that_skips_it() {
     let lab = recorded("furnish", "room");
     assert_eq!(functions(&lab, "").0, ["room"]);
     let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);
-    assert!(text.contains("room asks for") && !text.contains("is taken for a wrapper"), "{text}");
+    assert!(text.contains("room requests") && !text.contains("is taken for a wrapper"), "{text}");
 }

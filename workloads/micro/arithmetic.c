@@ -27,10 +27,6 @@ CHAIN(mul8, uint64_t, operand8, KEEP8, result8, value *by)
 CHAIN(div4, uint32_t, operand4, KEEP4, result8, (value | 0x80000000u) / by)
 CHAIN(div8, uint64_t, operand8, KEEP8, result8, (value | 0x8000000000000000u) / by)
 
-#ifndef KEEPF
-// i386 may compute in x87 or in SSE registers, as the options say: memory fits both.
-#define KEEPF(value) __asm__ volatile("" : "+m"(value))
-#endif
 CHAIN(addf, double, operand_double, KEEPF, result_double, value + by)
 CHAIN(mulf, double, operand_double, KEEPF, result_double, value *by)
 CHAIN(divf, double, operand_double, KEEPF, result_double, value / by)

@@ -50,6 +50,12 @@ static inline __attribute__((always_inline)) void barrier(void) { __asm__ volati
 #define KEEP8(value) __asm__ volatile("" : "+r"(value))
 #define KEEPF(value) __asm__ volatile("" : "+x"(value))
 #else
+// i386 computes in x87 or in SSE registers, as the options say.
+#ifdef __SSE2_MATH__
+#define KEEPF(value) __asm__ volatile("" : "+x"(value))
+#else
+#define KEEPF(value) __asm__ volatile("" : "+t"(value))
+#endif
 // A value in two registers.
 #define KEEP8(value)                                                                                         \
     do {                                                                                                     \

@@ -57,7 +57,7 @@ pub fn word(values: &Values) -> Option<String> {
     })
 }
 
-/// Shares of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
+/// Shares of all blocks: `45 % are temporary (freed before the next allocation), 12 % are freed later, 43 % never`.
 pub fn shares(values: &Values) -> Option<String> {
     let reported = lifetimes(values)?;
     let all = (reported.temporary + reported.later + reported.never) as f64;
@@ -70,7 +70,7 @@ pub fn shares(values: &Values) -> Option<String> {
         count => percent(count as f64, all),
     };
     Some(format!(
-        "{} are given back before the next one is asked for, {} later, {} never",
+        "{} are temporary (freed before the next allocation), {} are freed later, {} never",
         share(reported.temporary),
         share(reported.later),
         share(reported.never)
@@ -81,9 +81,9 @@ pub fn shares(values: &Values) -> Option<String> {
 fn fate(values: &Values, whose: &str) -> Option<String> {
     let reported = lifetimes(values)?;
     Some(match (reported.temporary + reported.later + reported.never, reported.temporary, reported.later) {
-        (1, 1, _) => format!("{whose} only block is given back before the next one is asked for"),
-        (1, _, 1) => format!("{whose} only block is given back after the next one is asked for"),
-        (1, ..) => format!("{whose} only block is never given back"),
+        (1, 1, _) => format!("{whose} only block is temporary (freed before the next allocation)"),
+        (1, _, 1) => format!("{whose} only block is freed after the next allocation"),
+        (1, ..) => format!("{whose} only block is never freed"),
         _ => format!("of {whose} {} blocks {}", number(values.count), shares(values)?),
     })
 }
@@ -140,8 +140,8 @@ mod tests {
     fn one_block_has_no_shares() {
         let one =
             |never: usize| sentence(("x32", &values(0, &[5][..1 - never], never as u64)), None).unwrap();
-        assert_eq!(one(1), "Its only block is never given back.");
-        assert_eq!(one(0), "Its only block is given back after the next one is asked for.");
+        assert_eq!(one(1), "Its only block is never freed.");
+        assert_eq!(one(0), "Its only block is freed after the next allocation.");
     }
 
     #[test]
@@ -149,16 +149,16 @@ mod tests {
         let (a, b) = (values(1, &[5], 2), values(0, &[5], 0));
         assert_eq!(
             sentence(("x86-64", &a), Some(("x32", &a))).as_deref(),
-            Some("Of the blocks of either 25 % are given back before the next one is asked for, 25 % later, 50 % never.")
+            Some("Of the blocks of either 25 % are temporary (freed before the next allocation), 25 % are freed later, 50 % never.")
         );
         let many = values(1, &[5; 2000], 0);
         assert_eq!(
             shares(&many).as_deref(),
-            Some("< 0.1 % are given back before the next one is asked for, > 99.9 % later, none never")
+            Some("< 0.1 % are temporary (freed before the next allocation), > 99.9 % are freed later, none never")
         );
         let output = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
         assert!(
-            output.contains("; x32's only block is given back after the next one is asked for."),
+            output.contains("; x32's only block is freed after the next allocation."),
             "{output}"
         );
     }

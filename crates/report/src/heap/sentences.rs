@@ -18,8 +18,8 @@ const PARTED: f64 = 0.05;
 /// moments.
 fn peak_heap(processes: usize) -> &'static str {
     match processes {
-        ..=1 => "peak heap (what it asks for and has not given back, when that is most)",
-        _ => "sum of peak heaps (what each process asks for and has not given back, when that is most)",
+        ..=1 => "peak heap (the most bytes requested and not yet freed)",
+        _ => "sum of peak heaps (the most bytes that each process requested and had not yet freed)",
     }
 }
 
@@ -79,11 +79,11 @@ fn handed_on(wrapper: &Wrapper) -> String {
     let share = percent(wrapper.share, 1.0);
     match wrapper.is_thin {
         true => format!(
-            "{function} asks for {share} of the bytes at the peak and is taken for a wrapper by its name: its callers are \
+            "{function} requests {share} of the bytes at the peak and is taken for a wrapper by its name: its callers are \
              the sites (`--keep-wrappers` shows it as one)."
         ),
         false => format!(
-            "{function} asks for {share} of the bytes at the peak, for several callers: if it only passes requests on, \
+            "{function} requests {share} of the bytes at the peak, for several callers: if it only passes requests on, \
              `--skip-frames '{function}'` shows them."
         ),
     }
@@ -165,13 +165,13 @@ impl Explanation<'_> {
         }
         if a.blocks > 0 && !a.incomplete.is_empty() {
             sentences.push(format!(
-                "It asks for {} in at least {}.",
+                "It requests {} in at least {}.",
                 a.at_least(a.bytes),
                 counted(a.blocks as usize, "block")
             ));
         } else if a.blocks > 0 {
             sentences.push(format!(
-                "Over its life it asks for {} in {}; {} are never given back.",
+                "In total it requests {} in {}; {} are never freed.",
                 bytes(a.bytes),
                 counted(a.blocks as usize, "block"),
                 bytes(a.left_bytes)
@@ -290,7 +290,7 @@ impl Explanation<'_> {
         }
         let summary = self.a.system.as_ref()?;
         Some(format!(
-            "{}: the system has given {} for the heap on average, and the program asks for {}; {} are kept by the allocator.",
+            "{}: the system has given {} for the heap on average, and the program has {} allocated; the allocator keeps {}.",
             self.a.name,
             bytes(summary.resident_bytes),
             bytes(summary.asked_bytes),
@@ -343,7 +343,7 @@ impl Explanation<'_> {
             let cause = Cause::of(system);
             let mut sentences = vec![format!(
                 "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the \
-                 program asks for {} ({} → {}){rounding}. {}",
+                 program requests {} ({} → {}){rounding}. {}",
                 less(resident),
                 bytes(resident.a),
                 bytes(resident.b),
@@ -413,9 +413,9 @@ impl Cause {
     fn sentence(self) -> &'static str {
         match self {
             Cause::Kept => "The rest is due to the allocator, not to the ABI.",
-            Cause::Untouched => "The rest was asked for and never written to: the system gives no memory for it.",
+            Cause::Untouched => "The rest was allocated and never written to: the system gives no memory for it.",
             Cause::Unknown => {
-                "Neither keeps more of what was given back, or leaves more untouched, than the other, by more than recordings of \
+                "Neither keeps more of what was freed, or leaves more untouched, than the other, by more than recordings of \
                  one differ: when each has how much makes the rest."
             }
         }
@@ -427,10 +427,10 @@ impl Cause {
         let of_side = |(side, summary): (&Side, RssSummary)| {
             match self {
             Cause::Kept if summary.kept_bytes * 100 < summary.resident_bytes => {
-                format!("{} keeps next to nothing that was given back", side.name)
+                format!("{} keeps almost no freed memory", side.name)
             }
             _ => format!(
-                "{} keeps {} that were given back, {} of them within the heap, of which only the top returns to the system",
+                "{} keeps {} of freed memory, {} of them within the heap, of which only the top returns to the system",
                 side.name,
                 bytes(summary.kept_bytes),
                 bytes(summary.kept_in_heap_bytes)
