@@ -56,6 +56,9 @@ fn the_runs_of_a_round_overlap_and_the_slower_program_is_found() {
                JOIN (SELECT min(value) AS least, round FROM samples WHERE metric = 'cpu' GROUP BY round) USING (round)
                WHERE apart < least";
     assert!(laboratory::count(&database, sql) >= 6, "of 9 rounds: {report:#}");
+    // The order of the begin changes what a run takes.
+    let sql = "SELECT count(DISTINCT position) FROM run WHERE variant = (SELECT id FROM variant WHERE name = 'more')";
+    assert_eq!(laboratory::count(&database, sql), 3);
     let cpus: std::collections::BTreeSet<u64> =
         report["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect();
     assert_eq!(cpus.len(), 1);
@@ -111,6 +114,7 @@ fn options_that_concurrent_runs_cannot_have_are_refused() {
         ("--teardown true", "--teardown: \"teardown\" would be of several of them at once"),
         ("--directory fresh", "--directory: a fresh directory would be that of several of them at once"),
         ("--check-file out", "--check-file: an answer in a file would be written by several of them at once"),
+        ("--order between", "--order: order \"between\" gives the variants a slower place in each round"),
         ("--cpus any", "--cpus: \"cpus = any\" lets them be on several"),
         ("--cpus 0,1", "--cpus: \"cpus = 0,1\" lets them be on several"),
     ] {

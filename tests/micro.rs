@@ -33,8 +33,9 @@ fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
             let count =
                 |name: &str| typical(&report, &variant, &format!("micro.{name}.instructions"), "value");
             assert_eq!((count("truth_8"), count("truth_32")), (8.0, 32.0), "{variant}");
-            // On i386, too, no sum waits for memory: it stays in an x87 register.
-            assert_eq!(["add4", "mul4", "addf", "chase_256"].map(count), [1.0; 4], "{variant}");
+            assert_eq!(["add4", "mul4", "chase_256"].map(count), [1.0; 3], "{variant}");
+            // On i386, too, no sum goes through memory: it stays in an x87 register. A few instructions move registers.
+            assert!((1.0..1.1).contains(&count("addf")), "{variant}: {}", count("addf"));
             if abi == "i386" {
                 assert!(
                     count("mul8") >= 3.0,

@@ -18,17 +18,16 @@ pub struct Slot {
 }
 
 /// Where the variants run in a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Between the baseline and the A/A control; every second round has the opposite order.
-    #[default]
+    /// Between the baseline and the A/A control; every second round has the opposite order. The default of successive runs.
     Between,
-    /// Anywhere: every order is equally likely, independent of the other rounds.
+    /// Anywhere: every order is equally likely, independent of the other rounds. The only order of concurrent runs.
     Random,
 }
 
 impl Order {
-    /// Both; the first is the default.
+    /// Both.
     pub const ALL: [Order; 2] = [Order::Between, Order::Random];
 
     /// The name in spec files and on the command line.

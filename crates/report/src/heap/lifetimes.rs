@@ -157,9 +157,6 @@ mod tests {
             Some("< 0.1 % are temporary (freed before the next allocation), > 99.9 % are freed later, none never")
         );
         let output = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
-        assert!(
-            output.contains("; x32's only block is freed after the next allocation."),
-            "{output}"
-        );
+        assert!(output.contains("; x32's only block is freed after the next allocation."), "{output}");
     }
 }
