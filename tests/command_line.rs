@@ -39,6 +39,7 @@ mod names;
 mod operations_on_kernels;
 mod options;
 mod page;
+mod page_cache;
 mod projects;
 mod reco;
 mod recorder;

@@ -1,5 +1,6 @@
 //! A comparison: rounds of every variant, with outputs compared; and the rounds after them, in which nothing is timed.
 
+use std::iter;
 use std::sync::atomic::AtomicU8;
 
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
@@ -13,6 +14,7 @@ use crate::output::mismatch::Outputs;
 use crate::plan::{since, Machine, Participant, Plan};
 use crate::rounds::{self, End, Next, RoundObserver, RoundPlan, RoundsError, RunPlace};
 use crate::run::ending::failure;
+use crate::run::page_cache;
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
 use widthwise_experiment::schedule::{Schedule, Slot};
@@ -89,6 +91,8 @@ pub fn measure<W: CampaignObserver>(
     runner: &mut Runner,
     observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
+    let starts = plan.participants.iter().flat_map(|one| iter::once(&one.start).chain(&one.further_layouts));
+    page_cache::read_anew(starts.map(|start| start.file.as_path()));
     if plan.concurrent {
         timed(plan, &mut ConcurrentExecutor::new(plan, runner)?, observer)
     } else {

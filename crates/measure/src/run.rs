@@ -7,6 +7,7 @@ pub mod launch_spec;
 pub mod launcher;
 pub mod limits;
 mod memory_file;
+pub(crate) mod page_cache;
 pub mod reported;
 pub mod result;
 pub mod runner;
