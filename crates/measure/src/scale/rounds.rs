@@ -9,6 +9,7 @@ use crate::executor::sequential::SequentialExecutor;
 use crate::executor::Outcome;
 use crate::rounds::{self, End, RoundObserver, RoundPlan, RoundsError};
 use crate::run::limits::Limits;
+use crate::run::page_cache;
 use crate::scale::group_run::run_group;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::LauncherPool;
@@ -64,6 +65,7 @@ pub fn measure<O: RoundObserver<GroupRun>>(
     observer: &mut O,
 ) -> Result<End, RoundsError<O::Error>> {
     let slots = &work.slots;
+    page_cache::read_anew(slots.iter().map(|slot| slot.spec.start.file.as_path()));
     let first_of = |slot: &Slot| slots.iter().position(|one| one.spec.cell == slot.spec.cell).unwrap_or(0);
     let plan = RoundPlan {
         schedule: Schedule {
