@@ -108,7 +108,8 @@ fn a_walk_of_so_many_lines_misses_so_often_on_an_emulated_kernel() {
     let Some(kernel) = kernel() else { return skipped("no kernel: packaging/install.sh test fetches one") };
     let lab = Laboratory::new();
     lab.program("walk.c");
-    let sets = [("few", 1, 32768, 1), ("many", 11, 32768, 1), ("small", 1, 256, 0), ("again", 11, 256, 0)];
+    // Of many short walks, since a tick of the kernel's clock among them replaces some hundred lines.
+    let sets = [("few", 1, 32768, 1), ("many", 11, 32768, 1), ("small", 1, 256, 0), ("again", 1001, 256, 0)];
     let mut words =
         format!("walk.c --abi x86-64 --kernel {kernel} --cache-model=athlon-64 --instruction-classes");
     for (name, passes, lines, code) in sets {
@@ -118,13 +119,13 @@ fn a_walk_of_so_many_lines_misses_so_often_on_an_emulated_kernel() {
     }
     let report = lab.compare_json(&format!("{words} --env few,many,small,again"));
     let archive = lab.archive();
-    let extra = |metric: &str, few: &str, many: &str| {
+    let extra = |metric: &str, few: &str, many: &str, more: f64| {
         let value = |set: &str| {
             let all = figures(&archive, &named(&report, &[set]), metric);
             assert!(all.len() == 2 && all[0] == all[1], "{set}: {metric} in two boots: {all:?}");
             all[0]
         };
-        (value(many) - value(few)) / 10.0
+        (value(many) - value(few)) / more
     };
     let expected = [
         ("l1d_misses_user", 32768.0),
@@ -134,9 +135,13 @@ fn a_walk_of_so_many_lines_misses_so_often_on_an_emulated_kernel() {
         ("itlb_misses_user", 512.0),
     ];
     for (metric, misses) in expected {
-        let each = extra(metric, "few", "many");
-        assert!((each - misses).abs() <= 8.0, "{metric}: {each} for each walk, {misses} expected");
-        let none = extra(metric, "small", "again");
+        let each = extra(metric, "few", "many", 10.0);
+        // The program's own lines and pages are replaced by the walk, and by the kernel's clock.
+        assert!(
+            (each - misses).abs() <= (misses / 1000.0).max(8.0),
+            "{metric}: {each} for each walk, {misses} expected"
+        );
+        let none = extra(metric, "small", "again", 1000.0);
         assert!(none.abs() <= 1.0, "{metric}: {none} for each walk of what fits");
     }
 }
