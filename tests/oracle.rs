@@ -155,7 +155,13 @@ fn signals_at_any_instruction_of_the_runtime_are_neither_lost_nor_reordered() {
             .map(|(reached, of)| [reached, of].map(|count| count.parse().unwrap()))
             .collect();
         assert_eq!(reached.len(), INTERRUPTED, "{options:?}: {printed}");
-        assert!(reached.iter().all(|[reached, of]| *reached >= of * 9 / 10 && *of > 400), "{printed}");
+        // The second kind jumps into a rewritten call: where nothing is rewritten, the runtime has no part in it.
+        let is_apart = |kind: usize| kind == 1 && options.contains(&"--no-rewrite");
+        for (kind, [reached, of]) in reached.into_iter().enumerate() {
+            let least = if is_apart(kind) { 0 } else { 400 };
+            assert!(reached >= of * 9 / 10 && of >= least, "{options:?}, kind {kind}: {printed}");
+            assert!(!is_apart(kind) || of == 0, "{options:?}: {printed}");
+        }
     }
 }
 
