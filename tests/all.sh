@@ -166,7 +166,7 @@ part test "what continuous integration runs" make --no-print-directory test
 part lint "continuous integration runs it as well" make --no-print-directory lint
 part x32-kernel "a kernel under emulation runs every x32 program; \`make test\` boots a core of them" \
     make --no-print-directory test-x32
-part x32-stress "ten minutes of everything at once through the x32 runtime; \`make test\` takes 20 seconds, \`make soak\` an hour" \
+part x32-stress "ten minutes of everything at once through the x32 runtime; \`make test\` takes a minute, \`make soak\` an hour" \
     make --no-print-directory soak SOAK_SECONDS=600
 for option in seccomp no-rewrite ahead; do
     part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
