@@ -193,7 +193,9 @@ fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
 
 #[test]
 fn stacks_are_a_part() {
-    for (part, stacks, pages) in [("stack", 1, 8), ("threads", 8, 32)] {
+    // One stack cannot be larger than 8 MB. Beside it, what the C library has of pages (up to 0.4 MB more in one run than in another,
+    // as fault-around maps its neighbours) is a tenth of the difference in each of two runs; beside eight it is little.
+    for (part, stacks, pages, share) in [("stack", 1, 8, 0.7), ("threads", 8, 32, 0.95)] {
         let lab = Laboratory::new();
         compared(&lab, part, "--rounds 1 --heap=2");
         for variant in ["x32", "i386"] {
@@ -201,7 +203,7 @@ fn stacks_are_a_part() {
             let amount = amount(&document, "max_rss", "stacks");
             // STACK_COUNT pointers each; the pages at the ends, and what the environment's padding moves.
             assert!((amount + stacks * 4 * STACK_COUNT).abs() <= pages * 4096, "{part} {variant}: {amount}");
-            covers(&document, 0.8);
+            covers(&document, share);
         }
     }
 }

@@ -507,7 +507,7 @@ fn remarks(
     if experiment.launch.concurrent {
         remarks.push(
             "the runs of a round ran concurrently, in time slices on one CPU: what they share of its caches is in \
-             their CPU time, and they have no wall time of their own"
+             their CPU time (an error of about 0.1 % that intervals do not cover), and they have no wall time of their own"
                 .into(),
         );
     }
