@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use crate::background_load::Load;
 use crate::calibration;
 use crate::campaign::{self, Campaign};
 use crate::hyperfine;
-use crate::load::Load;
+use crate::proportion::Proportion;
 use crate::section::{Section, Table};
-use crate::share::Share;
 use crate::welch;
 use crate::work_directory::WorkDirectory;
 
@@ -19,10 +19,10 @@ const LASTS: Duration = Duration::from_millis(20);
 /// How often each way of looking called a difference.
 #[derive(Debug, Default)]
 struct Alarms {
-    any: Share,
-    cpu: Share,
-    wall: Share,
-    peer: Share,
+    any: Proportion,
+    cpu: Proportion,
+    wall: Proportion,
+    peer: Proportion,
 }
 
 /// Compares the loop with itself, by Widthwise and by its peer in turn, under one load.
@@ -46,7 +46,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     drop(load);
 
     let mut table = Table::new(["tool and metric", "false differences", "share", "its 95 % interval"]);
-    let mut row = |who: &str, share: Share| {
+    let mut row = |who: &str, share: Proportion| {
         let (low, high) = share.interval();
         let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
         let interval = format!("{:.1} … {:.1} %", low * 100.0, high * 100.0);

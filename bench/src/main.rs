@@ -1,6 +1,7 @@
 //! What Widthwise claims, each claim measured beside its peer in one run; written to `docs/benchmarks.md`.
 
 mod anatomy;
+mod background_load;
 mod calibration;
 mod campaign;
 mod cost;
@@ -11,7 +12,6 @@ mod false_alarms;
 mod heap;
 mod hyperfine;
 mod kernels;
-mod load;
 #[path = "../../tests/x32/machine.rs"]
 mod machine;
 mod micro;
@@ -19,9 +19,9 @@ mod noise;
 mod peak;
 mod peringer;
 mod planted;
+mod proportion;
 mod scale;
 mod section;
-mod share;
 mod simulation;
 mod surroundings;
 mod welch;

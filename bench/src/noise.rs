@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::calibration;
 use crate::campaign;
+use crate::proportion::Proportion;
 use crate::section::{Section, Table};
-use crate::share::Share;
 use crate::work_directory::{words, WorkDirectory};
 use judged::{Judge, Outcome};
 use picture::{Bar, COMPONENTS};
@@ -265,8 +265,14 @@ fn in_words(bar: &Bar) -> String {
 }
 
 /// How often a difference of this fraction is found, and how often any is called, in campaigns cut out of the series.
-fn judged(values: &[f64], order: Order, planted: f64, judge: &Judge, rng: &mut ChaCha8Rng) -> (Share, Share) {
-    let mut shares = (Share::default(), Share::default());
+fn judged(
+    values: &[f64],
+    order: Order,
+    planted: f64,
+    judge: &Judge,
+    rng: &mut ChaCha8Rng,
+) -> (Proportion, Proportion) {
+    let mut shares = (Proportion::default(), Proportion::default());
     for _ in 0..judge.campaigns {
         let Outcome { is_found, is_different } = judge.outcome(&cut(values, order, rng), planted);
         shares.0.add(is_found);

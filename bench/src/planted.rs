@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use crate::background_load::Load;
 use crate::calibration::Calibrated;
 use crate::campaign::{self, Campaign};
 use crate::hyperfine;
-use crate::load::Load;
+use crate::proportion::Proportion;
 use crate::section::{Section, Table};
-use crate::share::Share;
 use crate::welch::{self, Ratio};
 use crate::work_directory::WorkDirectory;
 
@@ -97,11 +97,11 @@ impl Way {
 #[derive(Debug, Default)]
 struct Harvest {
     /// A difference was called, and with the right sign.
-    signed: Share,
+    signed: Proportion,
     /// The truth was inside the interval.
-    inside: Share,
+    inside: Proportion,
     /// Both.
-    found: Share,
+    found: Proportion,
     half_widths: Vec<f64>,
 }
 

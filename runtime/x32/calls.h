@@ -32,7 +32,7 @@ long call_openat2(struct frame *frame);
 long call_readlink(struct frame *frame);
 long call_readlinkat(struct frame *frame);
 
-/* folders.c */
+/* directories.c */
 long call_getdents(struct frame *frame);
 long call_getdents64(struct frame *frame);
 
@@ -82,11 +82,13 @@ long call_mq_notify(struct frame *frame);
 long call_io_setup(struct frame *frame);
 long call_io_submit(struct frame *frame);
 
-/* processes.c */
+/* clone.c */
 long call_clone(struct frame *frame);
 long call_clone3(struct frame *frame);
 long call_fork(struct frame *frame);
 long call_vfork(struct frame *frame);
+
+/* processes.c */
 long call_exit(struct frame *frame);
 long call_exit_group(struct frame *frame);
 long call_set_robust_list(struct frame *frame);

@@ -1,6 +1,6 @@
 #include "account.h"
 #include "calls.h"
-#include "extended.h"
+#include "xstate.h"
 #include "settings.h"
 #include "signal_parts.h"
 #include "site_places.h"
@@ -96,7 +96,7 @@ int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     }
     u64 vectors = 0, vectors_size = 0;
     if (registers->fpstate != 0) {
-        vectors_size = extended_size(registers->fpstate);
+        vectors_size = xstate_size(registers->fpstate);
         vectors = ROUND_DOWN(sp - vectors_size, 64);
         sp = vectors;
     }
@@ -191,7 +191,7 @@ __attribute__((noreturn)) void x32_deliver_held(const struct frame *frame) {
     u8 vectors[VECTOR_ROOM] __attribute__((aligned(64)));
     struct ucontext64 context;
     clear_bytes(&context, sizeof context);
-    extended_save(vectors, sizeof vectors);
+    xstate_save(vectors, sizeof vectors);
     context.flags = CONTEXT_EXTENDED | CONTEXT_STACK_SEGMENT;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.mask = thread->held_mask;

@@ -1,7 +1,7 @@
 #include "signals.h"
 #include "account.h"
 #include "diagnostics.h"
-#include "extended.h"
+#include "xstate.h"
 #include "interception.h"
 #include "offsets.h"
 #include "settings.h"
@@ -211,7 +211,7 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
         thread_die(thread);
     }
     if (is_trap) {
-        if (!(registers->rflags & FLAG_TRAP) && extended_restore(registers->fpstate)) {
+        if (!(registers->rflags & FLAG_TRAP) && xstate_restore(registers->fpstate)) {
             take_trap(thread, context);
         }
         block_in_handler();

@@ -209,9 +209,11 @@ int ww_log_verify_frames(const struct ww_store *store, const struct record *reco
 int ww_has_transaction(struct ww_store *store, unsigned mode);
 int ww_abort_now(struct ww_store *store);
 
+/* superblock.c */
+int ww_check_super(const struct ww_store *store, struct superblock *super);
+
 /* recovery.c */
 int ww_recover(struct ww_store *store, struct state *state);
-int ww_check_super(const struct ww_store *store, struct superblock *super);
 
 /* checkpoint.c */
 int ww_checkpoint_log(struct ww_store *store, uint32_t wait_ms);

@@ -9,7 +9,7 @@ pub mod cause;
 pub mod difference;
 pub mod inlined;
 mod map;
-mod relocation;
+mod relocation_counts;
 mod rows;
 pub mod variables;
 pub mod waste;

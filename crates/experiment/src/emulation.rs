@@ -4,7 +4,8 @@ use crate::axis::Axis;
 use crate::location::{Located, SourceLocation};
 use crate::metric::{Family, Metric, ON_MACHINE};
 use crate::model::{Thp, Variant};
-use crate::request::{MetricWord, Report, Request};
+use crate::reported_metric::ReportedMetric;
+use crate::request::{MetricWord, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 
 /// Whether some of these variants can have a figure of the metric; `kvm`: other kernels run under KVM, too.
@@ -90,7 +91,7 @@ impl Request {
         if on_kernel && self.is_under_kvm() {
             return Ok(());
         }
-        let has_none = |report: &&Located<Report>| !(on_kernel && report.value.on_machines);
+        let has_none = |report: &&Located<ReportedMetric>| !(on_kernel && report.value.on_machines);
         match self.measure.reports.iter().find(has_none) {
             Some(Located { value, location }) if value.on_machines => {
                 Err(refused(location, "the micro suite".to_owned(), "is not timed"))

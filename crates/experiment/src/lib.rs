@@ -27,6 +27,7 @@ pub mod outcome;
 pub mod percentage;
 pub mod placeholder;
 pub mod point;
+pub mod reported_metric;
 pub mod request;
 pub mod request_error;
 pub mod resolve;

@@ -16,10 +16,10 @@ use crate::metric::{self, Metric, METRICS};
 use crate::model::{Cpus, Directory, Estimator};
 use crate::placeholder::{self, Stage};
 use crate::point::{self, Point, EVERY};
+use crate::reported_metric::ReportedMetric;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::schedule::Order;
 use crate::source::ProgramSource;
-use crate::units::Unit;
 
 /// The request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -170,23 +170,7 @@ pub struct MeasureRequest {
     /// The variant the others are compared with.
     pub baseline: Option<Located<String>>,
     /// `[measure.reports]`: the metrics that the program reports on its standard output, in the user's order.
-    pub reports: Vec<Located<Report>>,
-}
-
-/// A metric that the program reports.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// Its name.
-    pub name: String,
-    /// Its unit.
-    pub unit: Unit,
-    /// The noun of a sentence; the metric's name if absent.
-    pub noun: Option<String>,
-    /// Its instructions are counted by valgrind as well: of operations of the micro suite alone.
-    pub instructions: bool,
-    /// Where variants run on other kernels, its instructions are counted in user space and in the kernel: of operations of the micro
-    /// suite alone.
-    pub on_machines: bool,
+    pub reports: Vec<Located<ReportedMetric>>,
 }
 
 /// What of an output is compared.
@@ -468,48 +452,16 @@ impl ProgramRequest {
     }
 }
 
-impl Report {
-    /// Reads the unit of the metric of that name, then `instructions` if they are counted too, `machine-instructions` if they are counted
-    /// on emulated machines, then the noun of a sentence: `nanoseconds`, `count requests`, `nanoseconds instructions time of getpid`.
-    pub fn parse<'a>(name: &str, text: &'a str) -> Result<Report, RequestErrorKind> {
-        check_report(name)?;
-        let (unit, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let unit = Unit::find(unit).ok_or_else(|| RequestErrorKind::Unknown {
-            what: "unit",
-            name: unit.to_owned(),
-            known: Unit::ALL.iter().map(|unit| unit.name().to_owned()).collect(),
-        })?;
-        let word = |text: &'a str, word: &str| match text.trim().strip_prefix(word) {
-            Some(rest) => (true, rest.trim()),
-            None => (false, text.trim()),
-        };
-        let (instructions, rest) = word(rest, "instructions ");
-        let (on_machines, noun) = word(rest, "machine-instructions ");
-        let noun = (!noun.is_empty()).then(|| noun.to_owned());
-        if let Some(noun) = &noun {
-            check_name("metric", noun)?;
-        }
-        Ok(Report { name: name.to_owned(), unit, noun, instructions, on_machines })
-    }
-
-    /// The text that [`Report::parse`] reads.
-    pub fn text(&self) -> String {
-        let instructions = if self.instructions { Some("instructions") } else { None };
-        let on_machines = if self.on_machines { Some("machine-instructions") } else { None };
-        let words = [Some(self.unit.name()), instructions, on_machines, self.noun.as_deref()];
-        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-    }
-}
-
 impl MeasureRequest {
-    /// Adds a metric that the program reports: its name, and its unit as [`Report::parse`] reads it.
+    /// Adds a metric that the program reports: its name, and its unit as [`ReportedMetric::parse`] reads it.
     pub fn add_report(
         &mut self,
         name: &str,
         text: &str,
         location: SourceLocation,
     ) -> Result<(), RequestError> {
-        let report = Report::parse(name, text).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+        let report =
+            ReportedMetric::parse(name, text).map_err(|kind_of_error| location.wrong(kind_of_error))?;
         if self.reports.iter().any(|known| known.value.name == name) {
             return Err(location.wrong(RequestErrorKind::Twice { what: "metric", name: name.to_owned() }));
         }
@@ -566,19 +518,6 @@ pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), Request
         }
     }
     Ok(())
-}
-
-/// Checks the name of a metric that a program reports: one word, which no other metric has.
-fn check_report(name: &str) -> Result<(), RequestErrorKind> {
-    check_name("metric", name)?;
-    let reason = if name.contains(char::is_whitespace) {
-        "it is one word on a line of the program's output"
-    } else if METRICS.iter().any(|metric| metric.name == name) || ["all", "default"].contains(&name) {
-        "Widthwise itself has a metric of this name"
-    } else {
-        return Ok(());
-    };
-    Err(RequestErrorKind::BadName { what: "metric", name: name.to_owned(), reason })
 }
 
 /// Checks the name of an environment variable.

@@ -13,7 +13,8 @@ use crate::model::{
     Variant,
 };
 use crate::placeholder::{self, Stage};
-use crate::request::{check_name, check_placeholders, Check, MetricWord, Report, Request};
+use crate::reported_metric::ReportedMetric;
+use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::schedule::Order;
 use crate::source::{Language, ProgramSource};
@@ -385,16 +386,16 @@ impl Request {
     fn reports(&self, variants: &[Variant]) -> Vec<Metric> {
         let on_kernel = variants.iter().any(|variant| variant.kernel.is_emulated());
         let reports = || self.measure.reports.iter().map(|report| &report.value);
-        let noun = |report: &Report| report.noun.clone().unwrap_or_else(|| report.name.clone());
+        let noun = |report: &ReportedMetric| report.noun.clone().unwrap_or_else(|| report.name.clone());
         let times = reports().map(|report| metric::reported(&report.name, report.unit, &noun(report)));
-        let of_operation = |report: &Report| {
+        let of_operation = |report: &ReportedMetric| {
             let noun = noun(report);
             noun.strip_prefix("time for ").map(str::to_owned).unwrap_or(noun)
         };
         let counted = reports().filter(|report| report.instructions);
         let counts =
             counted.map(|report| metric::operation_instructions(&report.name, &of_operation(report)));
-        let is_on_machines = |report: &&Report| on_kernel && report.on_machines;
+        let is_on_machines = |report: &&ReportedMetric| on_kernel && report.on_machines;
         let on_machines: Vec<[Metric; 2]> = reports()
             .filter(is_on_machines)
             .map(|report| metric::operation_on_machine(&report.name, &of_operation(report)))

@@ -8,19 +8,19 @@
 //! generator requires that size to be the sum of the fields' sizes. Such a structure has no padding on any ABI, so each
 //! field's offset is the sum of the sizes before it, in C and in Rust. The generated Rust asserts size and offsets again.
 
-mod header;
-mod rust;
+mod header_parser;
+mod rust_writer;
 
 use std::path::{Path, PathBuf};
 
-pub use header::HeaderError;
+pub use header_parser::HeaderError;
 
 /// The Rust module for the text of a header. `name` is the header's file name, for comments.
 ///
 /// # Errors
 /// The header holds something that the module's documentation does not list, or a structure has padding or no asserted size.
 pub fn rust_of(name: &str, text: &str) -> Result<String, HeaderError> {
-    Ok(rust::write(name, &header::Header::parse(text)?))
+    Ok(rust_writer::write(name, &header_parser::Header::parse(text)?))
 }
 
 /// For build scripts: writes the Rust module for `header` into `OUT_DIR`, with the extension `rs`, and asks Cargo to run the

@@ -151,7 +151,7 @@ pub(crate) fn untimed<W: CampaignObserver>(
         ..round_plan(plan, untimed.kind)
     };
     let mut executor = SequentialExecutor::new(|slot: Slot, cancelled: &dyn Fn() -> bool| {
-        run(&plan.participants[slot.participant], slot, cancelled)
+        Ok((run(&plan.participants[slot.participant], slot, cancelled)?, None))
     });
     let adaptor = Adaptor { plan, schedule: rounds.schedule, cpu: untimed.cpu, outputs: None, observer };
     let mut counted = Counted { adaptor, first: untimed.first_round, is_enough };

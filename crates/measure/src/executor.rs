@@ -5,6 +5,7 @@ pub(crate) mod pipelined;
 pub(crate) mod sequential;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use widthwise_experiment::outcome::{Ending, Noise};
 
@@ -15,11 +16,19 @@ use widthwise_experiment::schedule::Slot;
 pub trait Outcome {
     /// How the run ended.
     fn ending(&self) -> &Ending;
+    /// The CPU time that the run took of the measured CPUs, for the noise of the others there.
+    fn busy(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl Outcome for RunResult {
     fn ending(&self) -> &Ending {
         &self.ending
+    }
+
+    fn busy(&self) -> Duration {
+        self.busy
     }
 }
 

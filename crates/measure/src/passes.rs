@@ -8,4 +8,5 @@ pub mod functions;
 pub mod heap;
 pub mod memory;
 pub mod operation_instructions;
+pub mod recordings;
 mod valgrind;

@@ -22,6 +22,7 @@ pub mod inner_loops;
 pub mod json;
 pub mod markdown;
 pub mod memory;
+mod noisy_rounds;
 pub mod order;
 pub mod peaks;
 pub mod report;

@@ -15,12 +15,9 @@ use widthwise_verdict::{Judgement, Verdict, Word};
 
 use crate::comparison::{Comparison, ProcessNote};
 use crate::format::{counted, duration, listed, rounds};
+use crate::noisy_rounds::NOISY_SHARE;
 use crate::{by_metric, order, sanitize};
 
-/// A round is marked as noisy from this share on. The marks are a guide only; no verdict depends on them.
-const NOISY_SHARE: f64 = 0.01;
-/// PSI counts every task of the machine, not only those on the measured core, so its threshold is higher.
-const NOISY_PRESSURE: f64 = 0.10;
 /// The kernel's tick where it is longest (100 Hz).
 const SHORTEST_NOISE: Duration = Duration::from_millis(10);
 
@@ -250,24 +247,6 @@ fn because(reason: &str) -> String {
     } else {
         format!(": {}", reason.trim_end_matches('.'))
     }
-}
-
-/// Whether a round is marked as noisy.
-pub fn is_noisy(noise: &Noise) -> bool {
-    noise.steal >= NOISY_SHARE
-        || noise.others >= NOISY_SHARE
-        || noise.throttled > 0
-        || noise.pressure.is_some_and(|pressure| pressure >= NOISY_PRESSURE)
-}
-
-/// The criteria for a noisy round, in words.
-pub fn noisy_means() -> String {
-    format!(
-        "steal or other tasks on the measured core for {} of the round, a throttling event, or tasks waiting \
-         for a CPU anywhere for {} of it",
-        share(NOISY_SHARE),
-        share(NOISY_PRESSURE)
-    )
 }
 
 /// How many layouts the programs had, and how far these differ; none if each had one.

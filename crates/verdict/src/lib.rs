@@ -13,11 +13,12 @@ pub mod distribution;
 mod effect;
 mod floor;
 mod judge;
-pub mod layouts;
 pub mod multiple_testing;
 pub mod overview;
+mod p_value;
 mod pairs;
 pub mod power;
+pub mod randomized_layouts;
 pub mod repeats;
 pub use widthwise_experiment::rng;
 pub mod scaling;
@@ -39,7 +40,7 @@ use widthwise_experiment::outcome::{Round, Run, Source};
 use widthwise_experiment::role::control_of;
 use widthwise_experiment::{Experiment, Metric};
 
-use crate::layouts::Spread;
+use crate::randomized_layouts::Spread;
 
 pub use comparison::{FEWEST_PAIRS, TEN_RUNS};
 pub use judge::{half_width, judge};

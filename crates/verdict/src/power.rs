@@ -7,7 +7,7 @@ use crate::bootstrap::Interval;
 use crate::distribution::{normal_quantile, student_quantile};
 use crate::effect::Scale;
 use crate::floor::Floor;
-use crate::layouts::Spread;
+use crate::randomized_layouts::Spread;
 use crate::Verdict;
 
 /// More rounds than this are not suggested.

@@ -7,7 +7,8 @@ pub mod working_sets;
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::model::{Experiment, Origin};
-use widthwise_experiment::request::{MetricWord, Report};
+use widthwise_experiment::reported_metric::ReportedMetric;
+use widthwise_experiment::request::MetricWord;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{bytes, Located, ProgramSource, Request, RequestErrorKind, SourceLocation};
 
@@ -65,7 +66,7 @@ pub fn complete(request: &mut Request, root: &Path) -> Result<(), Failure> {
     request.measure.reports = operations
         .into_iter()
         .map(|operation| {
-            let report = Report {
+            let report = ReportedMetric {
                 name: format!("{PREFIX}{}", operation.name),
                 unit: Unit::Nanoseconds,
                 noun: Some(format!("time for {}", operation.noun)),

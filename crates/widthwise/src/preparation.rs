@@ -1,6 +1,6 @@
 //! Before the first round: fetches the source, builds every variant and prepares its start.
 
-mod layouts;
+mod randomized_layouts;
 pub mod ready;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::machines;
 use crate::micro;
 use crate::output::short;
-use crate::preparation::layouts::Wanted;
+use crate::preparation::randomized_layouts::Wanted;
 use crate::preparation::ready::Ready;
 use crate::progress::Progress;
 use crate::toolchains::Toolchains;
@@ -92,7 +92,7 @@ pub fn prepare(
         .map_err(Failure::request)?;
     let machines = machines::place(experiment, &place.root, progress)?;
     let toolchains = Toolchains::of(experiment, compilers);
-    let wanted = layouts::wanted(experiment, &place.root)?;
+    let wanted = randomized_layouts::wanted(experiment, &place.root)?;
     let mut builds = match &source {
         Some(source) => {
             let context = BuildContext { source, toolchains: &toolchains, place, progress };
@@ -107,10 +107,10 @@ pub fn prepare(
         if let Some(compiler) = compiler {
             used.insert((compiler.name.clone(), compiler.banner.clone()), compiler.clone());
         }
-        let of_variant = builds.by_ref().take(layouts::count(experiment));
+        let of_variant = builds.by_ref().take(randomized_layouts::count(experiment));
         let each =
             of_variant.map(|built| ready(experiment, variant, source.as_ref(), compiler, built, place));
-        let mut ready = layouts::together(each.collect())?;
+        let mut ready = randomized_layouts::together(each.collect())?;
         put_on_machine(&mut ready, machine_of(experiment, &machines, variant));
         Some(ready)
     };
@@ -206,7 +206,7 @@ fn ready(
             .and_then(|start| {
                 is_what_it_should_be(variant, &start, places.build)
                     .and_then(|()| has_its_loops(experiment, &start))
-                    .and_then(|()| layouts::check(experiment, &start, places.build))
+                    .and_then(|()| randomized_layouts::check(experiment, &start, places.build))
                     .map(|()| start)
                     .map_err(Unready::from)
             })
@@ -437,7 +437,7 @@ fn build_one(
             _ => String::new(),
         };
         // The failure of the baseline ends the campaign; that error reports it.
-        if !names.iter().any(|name| layouts::is_of(name, baseline)) {
+        if !names.iter().any(|name| randomized_layouts::is_of(name, baseline)) {
             context.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
         }
         VariantStatus::BuildFailed(format!("{error}{log}"))

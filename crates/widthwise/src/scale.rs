@@ -1,5 +1,6 @@
 //! `scale`: how throughput and memory grow with the number of processes.
 
+mod background_load;
 mod question;
 mod recorder;
 
@@ -13,7 +14,7 @@ use widthwise_archive::{Archive, ArchiveError, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
-use widthwise_experiment::{bytes, metric, spec, spec_text, Request};
+use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
@@ -247,7 +248,7 @@ impl Scale {
         let plan = &session.plan;
         let allowed: Vec<u32> = topology.allowed.iter().copied().collect();
         let event_log = question::event_log(plan)?;
-        let load = plan.load.as_ref().map(|text| load(text, &participants[0].start));
+        let load = plan.load.as_ref().map(|text| background_load::load(text, &participants[0].start));
         let wanted =
             ["cycles", "instructions", "stalled_cycles", "task_clock"].into_iter().filter_map(metric::find);
         let mut pool = LauncherPool::new(&wanted.collect::<Vec<_>>());
@@ -497,26 +498,6 @@ fn slots<'a>(
         }
     }
     slots
-}
-
-/// A shell command as load: started anew whenever it ends, until it fails.
-fn load(text: &str, like: &LaunchSpec) -> LaunchSpec {
-    let looped = format!("while :; do {{ {text}\n}} >/dev/null || exit; done");
-    LaunchSpec {
-        file: "/bin/sh".into(),
-        runtime: None,
-        arguments: vec!["sh".into(), "-c".into(), bytes::os(&looped)],
-        environment: std::env::vars_os().collect(),
-        directory: like.directory.clone(),
-        fresh: false,
-        inputs: Vec::new(),
-        stdin: "/dev/null".into(),
-        setup: None,
-        teardown: None,
-        thp: widthwise_experiment::model::Thp::System,
-        no_aslr: false,
-        exit_status: 0,
-    }
 }
 
 /// What a reader must know of how this campaign was measured.

@@ -6,13 +6,12 @@
 mod account;
 mod place;
 mod registration;
+mod valgrind_runtime;
 
 pub use account::{Account, Costs, Image, ImageEnd, SlowCalls, ACCOUNT_SIZE, FIRST_RECORD};
-pub use place::{
-    cache_folder, command_line, is_x32, place, place_gdb_script, place_in, runtime_for,
-    runtime_under_valgrind,
-};
+pub use place::{cache_folder, command_line, is_x32, place, place_gdb_script, place_in, runtime_for};
 pub use registration::{register, registered, unregister, RegistrationError};
+pub use valgrind_runtime::runtime_under_valgrind;
 
 /// The static binary for x86-64.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/x32run"));

@@ -22,25 +22,8 @@ pub fn runtime_for(file: &Path) -> io::Result<Option<PathBuf>> {
     placed(&PLACED, place)
 }
 
-/// The runtime as valgrind needs it, if a file is an x32 program: valgrind starts none by itself, whatever the kernel can do.
-///
-/// Its launcher knows ELFCLASS32 with EM_386 only, and it has no call that carries the x32 bit
-/// (`coregrind/launcher-linux.c`, `coregrind/m_syswrap/syswrap-amd64-linux.c`). It reads the symbols of a file only once a
-/// writable part of the file is mapped (`coregrind/m_debuginfo/debuginfo.c`), and the runtime has none: this one has.
-///
-/// # Errors
-/// The runtime can be written nowhere.
-pub fn runtime_under_valgrind(file: &Path) -> io::Result<Option<PathBuf>> {
-    static PLACED: OnceLock<PathBuf> = OnceLock::new();
-    if !is_x32(file) {
-        return Ok(None);
-    }
-    let name = concat!("x32run-", env!("CARGO_PKG_VERSION"), "-valgrind");
-    placed(&PLACED, || somewhere(|folder| put(folder, name, &with_data_in_file(BYTES), 0o755)))
-}
-
 /// The path, which is made by the first call.
-fn placed(
+pub(crate) fn placed(
     path: &OnceLock<PathBuf>,
     place: impl FnOnce() -> io::Result<PathBuf>,
 ) -> io::Result<Option<PathBuf>> {
@@ -49,26 +32,6 @@ fn placed(
     }
     let made = place()?;
     Ok(Some(path.get_or_init(|| made).clone()))
-}
-
-/// The runtime with a page of its writable segment in the file, at its end: zeros, as the kernel would give it
-/// (System V ABI, program header: `p_offset` and `p_filesz` of the `PT_LOAD` that may be written).
-fn with_data_in_file(runtime: &[u8]) -> Vec<u8> {
-    const PAGE: usize = 4096;
-    const HEADER: usize = 56;
-    let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-    let mut bytes = runtime.to_vec();
-    bytes.resize(bytes.len().next_multiple_of(PAGE) + PAGE, 0);
-    let offset = (bytes.len() - PAGE) as u64;
-    let (first, count) = (word(runtime, 32) as usize, usize::from(runtime[56]));
-    for header in (0..count).map(|number| first + HEADER * number) {
-        // PT_LOAD, readable and writable.
-        if bytes[header..header + 8] == [1, 0, 0, 0, 6, 0, 0, 0] {
-            bytes[header + 8..header + 16].copy_from_slice(&offset.to_le_bytes());
-            bytes[header + 32..header + 40].copy_from_slice(&(PAGE as u64).to_le_bytes());
-        }
-    }
-    bytes
 }
 
 /// The words that start a program through the runtime: `arguments` are the program's own, its name the first. `account` is
@@ -116,7 +79,7 @@ pub fn cache_folder() -> io::Result<PathBuf> {
     somewhere(|folder| std::fs::create_dir_all(folder).map(|()| folder.to_owned()))
 }
 
-fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::Result<PathBuf> {
+pub(crate) fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
@@ -137,7 +100,7 @@ pub fn place_in(folder: &Path) -> io::Result<PathBuf> {
     put(folder, concat!("x32run-", env!("CARGO_PKG_VERSION")), BYTES, 0o755)
 }
 
-fn put(folder: &Path, name: &str, content: &[u8], mode: u32) -> io::Result<PathBuf> {
+pub(crate) fn put(folder: &Path, name: &str, content: &[u8], mode: u32) -> io::Result<PathBuf> {
     let path = folder.join(name);
     if std::fs::read(&path).is_ok_and(|bytes| bytes == content) {
         return Ok(path);

@@ -31,11 +31,11 @@ constexpr void divide(Fixed &a, std::uint32_t by) {
 }
 
 constexpr void add(Fixed &a, const Fixed &b) {
-    std::uint64_t advance_continuous_state = 0;
+    std::uint64_t carry = 0;
     for (std::size_t i = limbs + 1; i-- > 0;) {
-        advance_continuous_state += static_cast<std::uint64_t>(a.limb[i]) + b.limb[i];
-        a.limb[i] = static_cast<std::uint32_t>(advance_continuous_state);
-        advance_continuous_state >>= 32;
+        carry += static_cast<std::uint64_t>(a.limb[i]) + b.limb[i];
+        a.limb[i] = static_cast<std::uint32_t>(carry);
+        carry >>= 32;
     }
 }
 
@@ -162,14 +162,14 @@ Reduced reduce_large(double x) {
     std::array<std::uint32_t, words> product{};
     const std::array<std::uint64_t, 2> factor = {mantissa & 0xffffffffu, mantissa >> 32};
     for (std::size_t f = 0; f < 2; ++f) {
-        std::uint64_t advance_continuous_state = 0;
+        std::uint64_t carry = 0;
         for (std::size_t w = words; w-- > 0;) {
             if (w < f)
                 break;
             const std::size_t target = w - f;
-            const std::uint64_t value = factor[f] * window[w] + product[target] + advance_continuous_state;
+            const std::uint64_t value = factor[f] * window[w] + product[target] + carry;
             product[target] = static_cast<std::uint32_t>(value);
-            advance_continuous_state = value >> 32;
+            carry = value >> 32;
         }
     }
     int quadrant = static_cast<int>(product[0] >> 30);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::map::{Piece, PieceKind};
-use super::relocation;
+use super::relocation_counts;
 use crate::elf::named::Named;
 use crate::elf::{section_flag, section_type, Elf, Section};
 
@@ -106,7 +106,7 @@ fn section_rows<'a>(
     let whole = piece.end - piece.start;
     if matches!(section.kind, section_type::REL | section_type::RELA) && section.entry_size > 0 {
         let mut left = whole;
-        for (kind, count) in relocation::kinds(elf, section, elf.slice(piece.clone())) {
+        for (kind, count) in relocation_counts::kinds(elf, section, elf.slice(piece.clone())) {
             let bytes = count * section.entry_size;
             left -= bytes;
             rows.push(row(

@@ -24,7 +24,8 @@ use widthwise_experiment::Role;
 use widthwise_machine::compiler::Compiler;
 
 use crate::comparison::{emulated, CampaignObserver};
-use crate::executor::{Executor, RunFiles};
+use crate::executor::sequential::SequentialExecutor;
+use crate::executor::RunFiles;
 use crate::passes::emulated_machine::guest::{Accelerator, Guests};
 use crate::passes::emulated_machine::operations::Operations;
 use crate::passes::emulated_machine::options::Options;
@@ -66,16 +67,16 @@ pub fn count<W: CampaignObserver>(
     let folder = scratch(machine.plan)?;
     let seen: RefCell<BTreeMap<usize, Vec<Vec<f64>>>> = RefCell::default();
     let accelerator = Accelerator::Tcg { plugin: &plugin, options: &machine.options };
-    let mut executor = MachineExecutor {
+    let mut machines = Machines {
         plan: machine.plan,
         runner,
         guests: Guests::new(accelerator, &machine.plan.folder, &folder),
         users: Users::new(&plugin, &machine.options, &folder),
         operations: &machine.options.operations,
         seen: &seen,
-        begun: None,
-        files: None,
     };
+    let run = |slot: Slot, cancelled: &dyn Fn() -> bool| machines.run(slot, cancelled);
+    let mut executor = SequentialExecutor::new(run);
     let is_enough = |made| made >= FEWEST && seen.borrow().values().all(|own| all_equal(own));
     let rounds = machine.most_rounds.max(FEWEST);
     emulated(machine.plan, machine.first_round, rounds, &mut executor, observer, is_enough)
@@ -92,8 +93,8 @@ fn all_equal(figures: &[Vec<f64>]) -> bool {
     figures.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// Makes each run when its result is asked for.
-struct MachineExecutor<'a> {
+/// Makes each run on its participant's machine.
+struct Machines<'a> {
     plan: &'a Plan,
     runner: &'a mut Runner,
     guests: Guests<'a>,
@@ -101,28 +102,14 @@ struct MachineExecutor<'a> {
     operations: &'a Option<Operations>,
     /// The figures of each participant's runs so far.
     seen: &'a RefCell<BTreeMap<usize, Vec<Vec<f64>>>>,
-    begun: Option<(u32, Slot)>,
-    files: Option<RunFiles>,
 }
 
-impl Executor for MachineExecutor<'_> {
-    type Result = RunResult;
-
-    fn is_empty(&self) -> bool {
-        self.begun.is_none()
-    }
-
-    fn has_ended(&self) -> bool {
-        false
-    }
-
-    fn begin(&mut self, (round, slots): (u32, &[Slot]), _last: u32, _out: &[usize]) -> Result<(), RunError> {
-        self.begun = slots.first().map(|slot| (round, *slot));
-        Ok(())
-    }
-
-    fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, RunResult)>, RunError> {
-        let Some((round, slot)) = self.begun.take() else { return Ok(None) };
+impl Machines<'_> {
+    fn run(
+        &mut self,
+        slot: Slot,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(RunResult, Option<RunFiles>), RunError> {
         let participant = &self.plan.participants[slot.participant];
         let limits = self.plan.limits;
         let is_user = !matches!(participant.machine, Machine::Guest(_));
@@ -151,15 +138,6 @@ impl Executor for MachineExecutor<'_> {
         result.processes = None;
         result.remarks = if is_repeated { Vec::new() } else { run.remarks };
         result.account = None;
-        self.files = Some(RunFiles { stdout: run.stdout, stderr: run.stderr });
-        Ok(Some((round, slot, result)))
-    }
-
-    fn drain(&mut self, _cancelled: &dyn Fn() -> bool) -> Result<bool, RunError> {
-        Ok(false)
-    }
-
-    fn files(&self) -> Option<RunFiles> {
-        self.files.clone()
+        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr })))
     }
 }

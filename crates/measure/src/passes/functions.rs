@@ -7,7 +7,7 @@ mod record;
 pub mod recording;
 
 pub use record::record;
-pub use recording::{folder, recorded, FaultSite, PageFaults, Recording, COUNTS, KERNEL, NOTE, SYSTEM_CALLS};
+pub use recording::{FaultSite, PageFaults, Recording, COUNTS, KERNEL, SYSTEM_CALLS};
 
 /// Two runs show whether the counts repeat.
 pub const REPEATS: u32 = 2;

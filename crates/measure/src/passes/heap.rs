@@ -11,5 +11,5 @@ pub mod repeats;
 mod system;
 
 pub use record::record;
-pub use recording::{folder, recorded, LargestReading, Recording, SystemMoment, ENDING, NOTE};
+pub use recording::{LargestReading, Recording, SystemMoment, ENDING};
 pub use repeats::{Repeats, FEWEST, MOST};

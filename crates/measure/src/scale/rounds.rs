@@ -88,7 +88,7 @@ pub fn measure<O: RoundObserver<GroupRun>>(
     let mut executor = SequentialExecutor::new(|turn: Turn, cancelled: &dyn Fn() -> bool| {
         let spec = &mut work.slots[turn.participant].spec;
         spec.padding = turn.padding;
-        run_group(spec, pool, work.scratch, work.limits, cancelled)
+        Ok((run_group(spec, pool, work.scratch, work.limits, cancelled)?, None))
     });
     rounds::make(&plan, &mut executor, observer)
 }

@@ -1,6 +1,7 @@
 //! The heap of both variants at its peak: the types and sites whose blocks make the difference.
 
 mod causes;
+mod moved_sites;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use widthwise_anatomy::Certainty;
 use widthwise_experiment::units::Unit;
 use widthwise_verdict::repeats::FEWEST_RECORDINGS;
 
-use self::causes::{is_moved, of_moved, of_site, of_type};
+use self::causes::{of_site, of_type};
+use self::moved_sites::{is_moved, of_moved};
 use crate::explanation::model::{Basis, Measured, Part, Section};
 use crate::heap::{self, paragraph, SitePeaks};
 use crate::sanitize;

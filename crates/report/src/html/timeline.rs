@@ -11,7 +11,7 @@ use super::wording::{name, thinning, MOST_DOTS};
 use crate::comparison::Comparison;
 use crate::format::{counted, duration};
 use crate::series::{Point, Series};
-use crate::{report_text, sanitize};
+use crate::{noisy_rounds, sanitize};
 use widthwise_verdict::distribution::quantile;
 
 const HEIGHT: u32 = 64;
@@ -43,7 +43,7 @@ pub fn figure(comparison: &Comparison, metric: Metric, series: &[Series]) -> Mar
                     "Each run relative to its variant’s median, the line; runs beyond the edge are drawn at the edge. "
                     "The curve is a running median of " (running) " rounds; drift is the last third of the timed runs "
                     "against the first. "
-                    span class="key noisy" {} " noisy rounds (" (report_text::noisy_means()) "). "
+                    span class="key noisy" {} " noisy rounds (" (noisy_rounds::noisy_means()) "). "
                     span class="key idle" {} " warm-up and interrupted rounds, hollow dots. "
                     @if !ground.pauses.is_empty() { "Dashed: the campaign paused. " }
                     @if let Some(note) = thinning(longest) { (note) }
@@ -84,7 +84,7 @@ impl Ground {
         };
         Ground {
             width: WIDTH / rounds.len().max(1) as f64,
-            noisy: spans(&|i| report_text::is_noisy(&rounds[i].noise)),
+            noisy: spans(&|i| noisy_rounds::is_noisy(&rounds[i].noise)),
             idle: spans(&|i| !rounds[i].kind.counts()),
             pauses: pauses(comparison),
         }

@@ -7,6 +7,7 @@ use widthwise_experiment::Role;
 use widthwise_machine::valgrind;
 use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::passes::functions::{self, REPEATS};
+use widthwise_measure::passes::recordings::KeptRecording;
 use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::runner::Runner;
@@ -33,7 +34,7 @@ pub fn record(
     let outputs = recorder.outputs();
     for repeat in 1..=REPEATS {
         for participant in std::mem::take(&mut participants) {
-            if functions::recorded(&plan.folder, &participant.slug, repeat).is_none() {
+            if functions::Recording::recorded(&plan.folder, &participant.slug, repeat).is_none() {
                 recorder
                     .says(&format!("counting the functions of {}, {repeat} of {REPEATS}", participant.name));
             }

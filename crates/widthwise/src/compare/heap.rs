@@ -11,6 +11,7 @@ use widthwise_machine::compiler::{self, Compiler};
 use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::passes::heap::recorder::Recorder as HeapRecorder;
 use widthwise_measure::passes::heap::{self, Recording, Repeats};
+use widthwise_measure::passes::recordings::KeptRecording;
 use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::runner::Runner;
@@ -86,7 +87,9 @@ impl Pass<'_, '_> {
         }
         let mut recordings = Vec::new();
         for participant in order {
-            if repeat == 1 && heap::recorded(&self.plan.folder, &participant.slug, repeat).is_none() {
+            if repeat == 1
+                && heap::Recording::recorded(&self.plan.folder, &participant.slug, repeat).is_none()
+            {
                 self.recorder.says(&format!("recording the heap of {}", participant.name));
             }
             let interrupted = self.recorder.interrupted();
@@ -131,7 +134,8 @@ impl Pass<'_, '_> {
 
     /// Whether a recording of that number is still to be made.
     fn is_left(&self, repeat: u32) -> bool {
-        let is_missing = |one: &&Participant| heap::recorded(&self.plan.folder, &one.slug, repeat).is_none();
+        let is_missing =
+            |one: &&Participant| heap::Recording::recorded(&self.plan.folder, &one.slug, repeat).is_none();
         self.participants.iter().any(is_missing)
     }
 
@@ -148,6 +152,6 @@ impl Pass<'_, '_> {
 
 /// The packed logs of a variant's first recording.
 fn log_bytes(campaign: &Path, slug: &str) -> u64 {
-    let logs = sources::logs(&heap::folder(campaign, slug, 1));
+    let logs = sources::logs(&heap::Recording::folder(campaign, slug, 1));
     logs.iter().filter_map(|log| Some(log.metadata().ok()?.len())).sum()
 }

@@ -7,6 +7,7 @@ use widthwise_experiment::Role;
 use widthwise_anatomy::heap::LogFile;
 use widthwise_archive::Archive;
 use widthwise_measure::passes::heap::{self, Recording};
+use widthwise_measure::passes::recordings::KeptRecording;
 
 use super::log_file;
 use super::trees::{self, Member};
@@ -248,8 +249,8 @@ fn members(path: &Path) -> Result<Vec<Member>, Failure> {
 /// What a campaign has of a variant, if its heap was recorded.
 pub fn recorded(campaign: &Path, name: &str, slug: &str) -> Option<Source> {
     let of_number = |number| {
-        let recording = heap::recorded(campaign, slug, number)?;
-        Some(Recorded { logs: logs(&heap::folder(campaign, slug, number)), recording })
+        let recording = heap::Recording::recorded(campaign, slug, number)?;
+        Some(Recorded { logs: logs(&heap::Recording::folder(campaign, slug, number)), recording })
     };
     let recordings: Vec<Recorded> = (1..).map_while(of_number).collect();
     (!recordings.is_empty()).then(|| Source { name: name.to_owned(), recordings })

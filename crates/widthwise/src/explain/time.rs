@@ -10,6 +10,7 @@ use widthwise_anatomy::time::mappings::Mappings;
 use widthwise_anatomy::time::{self, Counts, Profile};
 use widthwise_archive::Archive;
 use widthwise_measure::passes::functions::{self, Recording, COUNTS, KERNEL, REPEATS, SYSTEM_CALLS};
+use widthwise_measure::passes::recordings::KeptRecording;
 use widthwise_report::explanation::time::Time;
 
 use crate::failure::Failure;
@@ -76,8 +77,8 @@ fn recordings(archive: &Archive, name: &str) -> Vec<(PathBuf, Recording)> {
         return Vec::new();
     };
     let recording = |number| {
-        let recording = functions::recorded(folder, &variant.slug, number)?;
-        Some((functions::folder(folder, &variant.slug, number), recording))
+        let recording = functions::Recording::recorded(folder, &variant.slug, number)?;
+        Some((functions::Recording::folder(folder, &variant.slug, number), recording))
     };
     (1..=REPEATS).filter_map(recording).collect()
 }
@@ -184,7 +185,8 @@ pub fn names(wanted: &[String], campaign: &Path) -> Result<[String; 2], Failure>
     let metadata = archive.metadata();
     let role = |wanted| metadata.variants.iter().filter(move |variant| variant.role == wanted);
     let is_recorded = |slug: &str| {
-        functions::recorded(archive.folder(), slug, 1).is_some_and(|recording| recording.refused.is_none())
+        functions::Recording::recorded(archive.folder(), slug, 1)
+            .is_some_and(|recording| recording.refused.is_none())
     };
     let baseline = role(widthwise_experiment::Role::Baseline).next();
     let mut others = role(widthwise_experiment::Role::Variant);

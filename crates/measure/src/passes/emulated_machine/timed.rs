@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use widthwise_experiment::outcome::{Ending, Noise};
+use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::schedule::Slot;
 use widthwise_experiment::Metric;
 
 use crate::comparison::{timed, CampaignObserver};
-use crate::executor::{Executor, RunFiles};
+use crate::executor::sequential::SequentialExecutor;
+use crate::executor::RunFiles;
 use crate::passes::emulated_machine::guest::{Accelerator, Guests};
 use crate::passes::emulated_machine::operations::Operations;
 use crate::passes::emulated_machine::scratch;
@@ -34,39 +35,25 @@ pub fn measure<W: CampaignObserver>(
     let folder = scratch(plan)?;
     let window = Window::open(&plan.cpus, vec![runner.launcher()]);
     let guests = Guests::new(Accelerator::Kvm { operations }, &plan.folder, &folder);
-    let mut executor = KvmExecutor { plan, metrics, runner, guests, begun: None, files: None, window };
-    timed(plan, &mut executor, observer)
+    let mut boots = Boots { plan, metrics, runner, guests };
+    let run = |slot: Slot, cancelled: &dyn Fn() -> bool| boots.run(slot, cancelled);
+    timed(plan, &mut SequentialExecutor::new(run).with_noise(window), observer)
 }
 
-/// Makes each run when its result is asked for.
-struct KvmExecutor<'a> {
+/// Makes each run in a boot of its own.
+struct Boots<'a> {
     plan: &'a Plan,
     metrics: &'a [Metric],
     runner: &'a mut Runner,
     guests: Guests<'a>,
-    begun: Option<(u32, Slot)>,
-    files: Option<RunFiles>,
-    window: Window,
 }
 
-impl Executor for KvmExecutor<'_> {
-    type Result = RunResult;
-
-    fn is_empty(&self) -> bool {
-        self.begun.is_none()
-    }
-
-    fn has_ended(&self) -> bool {
-        false
-    }
-
-    fn begin(&mut self, (round, slots): (u32, &[Slot]), _last: u32, _out: &[usize]) -> Result<(), RunError> {
-        self.begun = slots.first().map(|slot| (round, *slot));
-        Ok(())
-    }
-
-    fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, RunResult)>, RunError> {
-        let Some((round, slot)) = self.begun.take() else { return Ok(None) };
+impl Boots<'_> {
+    fn run(
+        &mut self,
+        slot: Slot,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(RunResult, Option<RunFiles>), RunError> {
         let participant = &self.plan.participants[slot.participant];
         let Machine::Guest(kernel) = &participant.machine else {
             return Err(RunError::Tool(format!("{} runs on no other kernel", participant.name)));
@@ -74,7 +61,6 @@ impl Executor for KvmExecutor<'_> {
         let (start, limits) = (participant.layout(slot.layout), self.plan.limits);
         let (mut result, run) =
             self.guests.run(start, kernel, self.runner, &self.plan.cpus, limits, cancelled)?;
-        self.window.busy += result.busy;
         // Nothing that was seen of QEMU itself is the program's.
         result.ending = run.ending;
         result.wall =
@@ -89,23 +75,6 @@ impl Executor for KvmExecutor<'_> {
             result.remarks = reported.remarks;
         }
         result.account = None;
-        self.files = Some(RunFiles { stdout: run.stdout, stderr: run.stderr });
-        Ok(Some((round, slot, result)))
-    }
-
-    fn drain(&mut self, _cancelled: &dyn Fn() -> bool) -> Result<bool, RunError> {
-        Ok(false)
-    }
-
-    fn files(&self) -> Option<RunFiles> {
-        self.files.clone()
-    }
-
-    fn is_noise_due(&self) -> bool {
-        self.window.is_due()
-    }
-
-    fn noise(&mut self) -> Noise {
-        self.window.heard()
+        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr })))
     }
 }

@@ -8,11 +8,9 @@ use std::path::{Path, PathBuf};
 use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::Ending;
 
-use crate::output::digest;
 use crate::passes::functions::page_faults::Watch;
-use crate::passes::functions::recording::{
-    folder, recorded, PageFaults, Recording, COUNTS, NOTE, SYSTEM_CALLS,
-};
+use crate::passes::functions::recording::{PageFaults, Recording, COUNTS, SYSTEM_CALLS};
+use crate::passes::recordings::{empty_scratch, outputs_differently, scratch, KeptRecording, Partial};
 use crate::passes::valgrind::{self, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::run::ending::failure;
@@ -44,15 +42,10 @@ pub fn record(
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Option<Recording>, RunError> {
-    if let Some(recording) = recorded(&plan.folder, &participant.slug, number) {
+    if let Some(recording) = Recording::recorded(&plan.folder, &participant.slug, number) {
         return Ok(Some(recording));
     }
-    let own = plan.folder.join("scratch").join("functions");
-    match std::fs::remove_dir_all(&own) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(scratch(&own)(error)),
-        _ => std::fs::create_dir_all(&own).map_err(scratch(&own))?,
-    }
-    let own = std::fs::canonicalize(&own).map_err(scratch(&own))?;
+    let own = empty_scratch::<Recording>(plan)?;
     let start = &participant.start;
     let mut recording = Recording {
         programs: paths(&start.file),
@@ -72,11 +65,10 @@ pub fn record(
         recording.refused =
             Some("not emulated: under valgrind its output is not what it is outside".to_owned());
     }
-    let kept = folder(&plan.folder, &participant.slug, number);
-    let partial = kept.with_extension("partial");
-    let _ = std::fs::remove_dir_all(&partial);
-    std::fs::create_dir_all(&partial).map_err(scratch(&partial))?;
-    if recording.refused.is_none() && pack_all(&own, &partial).map_err(scratch(&partial))? == 0 {
+    let partial = Partial::begin::<Recording>(plan, participant, number)?;
+    if recording.refused.is_none()
+        && pack_all(&own, partial.folder()).map_err(scratch(partial.folder()))? == 0
+    {
         recording.refused = Some("valgrind left no counts".to_owned());
     }
     let _ = std::fs::remove_dir_all(&own);
@@ -85,17 +77,8 @@ pub fn record(
         Ok(faults) => recording.page_faults = Some(faults),
         Err(reason) => recording.page_faults_missing = Some(reason),
     }
-    let note = serde_json::to_vec_pretty(&recording).unwrap_or_default();
-    std::fs::write(partial.join(NOTE), note).map_err(scratch(&partial))?;
-    let _ = std::fs::remove_dir_all(&kept);
-    std::fs::rename(&partial, &kept).map_err(scratch(&kept))?;
+    partial.keep(&recording)?;
     Ok(Some(recording))
-}
-
-/// The error of a file or folder of ours.
-fn scratch(path: &Path) -> impl FnOnce(io::Error) -> RunError {
-    let path = path.to_owned();
-    move |error| RunError::Scratch { path, error }
 }
 
 /// The path of a program, and the one without symbolic links.
@@ -185,16 +168,4 @@ fn page_faults(
         Ending::Done => faults,
         ref ending => Err(format!("the run {}", failure(ending, &runner.stderr()))),
     }))
-}
-
-fn outputs_differently(
-    plan: &Plan,
-    participant: &Participant,
-    before: Option<&str>,
-    runner: &Runner,
-) -> bool {
-    let directory = &participant.start.directory;
-    let read = || digest::Reader::default().digest(&plan.check, &runner.stdout(), directory, None).ok();
-    let here = (!plan.check.off).then(read).flatten();
-    matches!((here, before), (Some(here), Some(before)) if here != before)
 }

@@ -1,8 +1,8 @@
-//! A recording of counts by function in a campaign: its files' folder and its metadata.
-
-use std::path::{Path, PathBuf};
+//! The metadata of a recording of counts by function.
 
 use serde::{Deserialize, Serialize};
+
+use crate::passes::recordings::KeptRecording;
 
 /// The end of the name of callgrind's files in a campaign; before it is the process's number.
 pub const COUNTS: &str = "callgrind.zst";
@@ -10,8 +10,6 @@ pub const COUNTS: &str = "callgrind.zst";
 pub const SYSTEM_CALLS: &str = "syscalls.zst";
 /// The path of page faults in system calls.
 pub const KERNEL: &str = "[kernel]";
-/// The metadata of a recording, stored beside its files.
-pub const NOTE: &str = "recording.json";
 
 /// The result of one run of the pass for a variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,18 +54,6 @@ pub struct FaultSite {
     pub faults: u64,
 }
 
-/// The folder of a variant's files in a campaign: those of the first recording are in the variant's folder, those of the second
-/// one in a folder within it.
-pub fn folder(campaign: &Path, slug: &str, number: u32) -> PathBuf {
-    let first = campaign.join("functions").join(slug);
-    match number {
-        ..=1 => first,
-        _ => first.join(number.to_string()),
-    }
-}
-
-/// The metadata of a recording, if it exists.
-pub fn recorded(campaign: &Path, slug: &str, number: u32) -> Option<Recording> {
-    let note = std::fs::read(folder(campaign, slug, number).join(NOTE)).ok()?;
-    serde_json::from_slice(&note).ok()
+impl KeptRecording for Recording {
+    const FOLDER: &'static str = "functions";
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::elf;
 
-use crate::output::digest;
 use crate::passes::heap::recorder::Recorder;
-use crate::passes::heap::recording::{folder, recorded, Recording, ENDING, NOTE};
+use crate::passes::heap::recording::{Recording, ENDING};
 use crate::passes::heap::{log_file, packing, system};
+use crate::passes::recordings::{empty_scratch, outputs_differently, scratch, KeptRecording, Partial};
 use crate::plan::{Participant, Plan};
 use crate::program::preload_first;
 use crate::run::ending::failure;
@@ -25,6 +25,7 @@ const SLOWER: u32 = 20;
 const SHARE: f64 = 0.05;
 /// The beginning of a log's name while it is recorded.
 const LOG: &str = "log";
+
 /// Makes the recording of that number, counted from 1, for a participant, unless it exists. `answer` is the
 /// digest of its output without the recorder. `None`: the recording was interrupted.
 ///
@@ -39,10 +40,11 @@ pub fn record(
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Option<Recording>, RunError> {
-    if let Some(recording) = recorded(&plan.folder, &participant.slug, number) {
+    if let Some(recording) = Recording::recorded(&plan.folder, &participant.slug, number) {
         return Ok(Some(recording));
     }
-    let logs = empty_logs(&plan.folder.join("scratch").join("heap"))?;
+    let logs = empty_scratch::<Recording>(plan)?;
+    log_file::create(&logs.join(LOG)).map_err(scratch(&logs))?;
     let Some((mut recording, result)) = recorded_run(plan, participant, recorder, &logs, runner, cancelled)?
     else {
         return Ok(None);
@@ -54,14 +56,8 @@ pub fn record(
     } else if outputs_differently(plan, participant, answer, runner) {
         recording.remarks.push("with the recorder its output differs from the output without it".to_owned());
     }
-    let kept = folder(&plan.folder, &participant.slug, number);
-    let partial = kept.with_extension("partial");
-    let _ = std::fs::remove_dir_all(&partial);
-    std::fs::create_dir_all(&partial).map_err(scratch(&partial))?;
-    let Some(seen) = pack_all(&logs, &partial, cancelled)? else {
-        let _ = std::fs::remove_dir_all(&partial);
-        return Ok(None);
-    };
+    let partial = Partial::begin::<Recording>(plan, participant, number)?;
+    let Some(seen) = pack_all(&logs, partial.folder(), cancelled)? else { return Ok(None) };
     let processes = result.processes.map_or(0, |all| all.len());
     let unseen = processes.saturating_sub(seen.len());
     if seen.is_empty() {
@@ -72,29 +68,9 @@ pub fn record(
              environment, or allocated nothing"
         ));
     }
-    let note = serde_json::to_vec_pretty(&recording).unwrap_or_default();
-    std::fs::write(partial.join(NOTE), note).map_err(scratch(&partial))?;
-    let _ = std::fs::remove_dir_all(&kept);
-    std::fs::rename(&partial, &kept).map_err(scratch(&kept))?;
+    partial.keep(&recording)?;
     let _ = std::fs::remove_dir_all(&logs);
     Ok(Some(recording))
-}
-
-/// The error of a file or folder of ours.
-fn scratch(path: &Path) -> impl FnOnce(std::io::Error) -> RunError {
-    let path = path.to_owned();
-    move |error| RunError::Scratch { path, error }
-}
-
-/// Empties the folder, and makes the log in it. Returns its absolute path.
-fn empty_logs(logs: &Path) -> Result<PathBuf, RunError> {
-    match std::fs::remove_dir_all(logs) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(scratch(logs)(error)),
-        _ => std::fs::create_dir_all(logs).map_err(scratch(logs))?,
-    }
-    let logs = std::fs::canonicalize(logs).map_err(scratch(logs))?;
-    log_file::create(&logs.join(LOG)).map_err(scratch(&logs))?;
-    Ok(logs)
 }
 
 /// The run with the recorder preloaded and the sampler beside it. `None`: it was interrupted.
@@ -178,22 +154,6 @@ fn found(logs: &Path) -> std::io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-fn outputs_differently(
-    plan: &Plan,
-    participant: &Participant,
-    before: Option<&str>,
-    runner: &Runner,
-) -> bool {
-    let here = (!plan.check.off)
-        .then(|| {
-            digest::Reader::default()
-                .digest(&plan.check, &runner.stdout(), &participant.start.directory, None)
-                .ok()
-        })
-        .flatten();
-    matches!((here, before), (Some(here), Some(before)) if here != before)
 }
 
 /// Why a program left no log.

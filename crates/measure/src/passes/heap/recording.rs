@@ -1,13 +1,11 @@
-//! A recording in a campaign: its logs' folder and its metadata.
-
-use std::path::{Path, PathBuf};
+//! The metadata of a recording of the heap.
 
 use serde::{Deserialize, Serialize};
 
+use crate::passes::recordings::KeptRecording;
+
 /// The end of a log's name in a campaign.
 pub const ENDING: &str = "wwheap.zst";
-/// The metadata of a variant's recording, stored beside its logs.
-pub const NOTE: &str = "recording.json";
 
 /// The result of a recording pass for a variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,18 +71,6 @@ pub struct PartBytes {
     pub bytes: u64,
 }
 
-/// The folder of a variant's logs in a campaign: the first recording's is the variant's folder, the others',
-/// counted from 2, are folders within it.
-pub fn folder(campaign: &Path, slug: &str, number: u32) -> PathBuf {
-    let first = campaign.join("heap").join(slug);
-    match number {
-        ..=1 => first,
-        _ => first.join(number.to_string()),
-    }
-}
-
-/// The metadata of a recording, if it exists.
-pub fn recorded(campaign: &Path, slug: &str, number: u32) -> Option<Recording> {
-    let note = std::fs::read(folder(campaign, slug, number).join(NOTE)).ok()?;
-    serde_json::from_slice(&note).ok()
+impl KeptRecording for Recording {
+    const FOLDER: &'static str = "heap";
 }

@@ -1,4 +1,4 @@
-#include "extended.h"
+#include "xstate.h"
 #include "user_memory.h"
 #include "x32.h"
 
@@ -8,7 +8,7 @@
 #define SOFTWARE_BYTES 464
 #define LEGACY_SIZE 512
 
-u64 extended_size(u64 state) {
+u64 xstate_size(u64 state) {
     u32 magic, size;
     copy_bytes(&magic, (const u8 *)state + SOFTWARE_BYTES, 4);
     copy_bytes(&size, (const u8 *)state + SOFTWARE_BYTES + 4, 4);
@@ -50,7 +50,7 @@ static u32 size_here(void) {
 }
 
 /* The state that a frame has to carry, taken by hand: xsave in the kernel's form. */
-u32 extended_save(u8 *to, u32 room) {
+u32 xstate_save(u8 *to, u32 room) {
     u32 size = size_here(), features = here.features;
     if (size + 4 > room) {
         features &= 7;
@@ -68,7 +68,7 @@ u32 extended_save(u8 *to, u32 room) {
     return size + 4;
 }
 
-int extended_restore(u64 state) {
+int xstate_restore(u64 state) {
     u32 software[4];
     if (state == 0) {
         return 0;

@@ -1,15 +1,15 @@
 /* The registers that a signal frame carries besides the general ones: x87, SSE, AVX and what came after. */
-#ifndef X32_EXTENDED_H
-#define X32_EXTENDED_H
+#ifndef X32_XSTATE_H
+#define X32_XSTATE_H
 
 #include "kernel.h"
 
 /* Saves those of this thread in the kernel's form (arch/x86/kernel/fpu/signal.c), as many as there is room
  * for; `to` is aligned to 64 bytes. The bytes written. */
-u32 extended_save(u8 *to, u32 room);
+u32 xstate_save(u8 *to, u32 room);
 /* Puts those of a frame of the kernel's back into this thread; 0 where there are none. */
-int extended_restore(u64 state);
+int xstate_restore(u64 state);
 /* How many bytes of state a frame of the kernel's has at that address. */
-u64 extended_size(u64 state);
+u64 xstate_size(u64 state);
 
 #endif

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::header::{Field, Header, Struct, Value};
+use crate::header_parser::{Field, Header, Struct, Value};
 
 /// The whole module.
 pub fn write(name: &str, header: &Header) -> String {

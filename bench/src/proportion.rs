@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A count out of a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct Proportion {
     /// How often it happened.
     pub count: u32,
     /// Out of how many times.
     pub of: u32,
 }
 
-impl Share {
+impl Proportion {
     /// One time more.
     pub fn add(&mut self, happened: bool) {
         self.count += u32::from(happened);
@@ -33,7 +33,7 @@ impl Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for Proportion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.count, self.of)
     }
@@ -46,9 +46,9 @@ mod tests {
     #[test]
     fn the_interval_of_a_share_is_wilsons() {
         // R: prop.test(15, 300, correct = FALSE)
-        let (low, high) = Share { count: 15, of: 300 }.interval();
+        let (low, high) = Proportion { count: 15, of: 300 }.interval();
         assert!((low - 0.03053).abs() < 1e-4 && (high - 0.08083).abs() < 1e-4, "{low} {high}");
-        let (low, high) = Share { count: 0, of: 10 }.interval();
+        let (low, high) = Proportion { count: 0, of: 10 }.interval();
         assert!(low == 0.0 && (high - 0.2775).abs() < 1e-3, "{low} {high}");
     }
 }
