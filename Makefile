@@ -4,6 +4,10 @@ CARGO ?= cargo
 WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
+# A machine that builds once keeps nothing for a second build.
+ifdef CI
+export CARGO_INCREMENTAL = 0
+endif
 SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp sim/include/widthwise/sim/*.hpp \
 	sim/include/widthwise/sim/*/*.hpp workloads/*/*.c workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
 # Which tests were skipped, and why.

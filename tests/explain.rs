@@ -2,7 +2,7 @@
 //! peaks are those of `compare` and of the campaign's page.
 
 use crate::laboratory;
-use crate::laboratory::alone::alone;
+use crate::laboratory::alone::{alone, asleep};
 use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::{unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
@@ -157,7 +157,7 @@ fn a_difference_is_compared_with_those_between_recordings_of_one_variant() {
 
 #[test]
 fn unwritten_memory_is_not_attributed_to_the_allocator() {
-    let _alone = alone();
+    let _asleep = asleep();
     let lab = Laboratory::new();
     binaries(&lab, "-DHALF");
     compared(&lab, "held", "--rounds 1 --heap");
@@ -173,7 +173,7 @@ fn unwritten_memory_is_not_attributed_to_the_allocator() {
 
 #[test]
 fn a_longer_phase_is_not_attributed_to_the_allocator() {
-    let _alone = alone();
+    let _asleep = asleep();
     let lab = Laboratory::new();
     binaries(&lab, "-DSTAY=1200");
     compared(&lab, "phases", "--rounds 1 --heap");
@@ -190,7 +190,7 @@ fn a_longer_phase_is_not_attributed_to_the_allocator() {
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
 #[test]
 fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
-    let _alone = alone();
+    let _asleep = asleep();
     let lab = Laboratory::new();
     lab.copy(&laboratory::repository().join("workloads/stress/events.cpp"), "events.cpp");
     let recorded = |more: &str| {

@@ -1,51 +1,72 @@
-//! Tests that read times take the machine alone: no other test with a [`Laboratory`](super::Laboratory) of this program
-//! runs meanwhile. Other programs and a virtual machine's host are outside the tests' control.
+//! Tests that read times take the machine alone, and tests whose programs mostly sleep take it together: no other test with a
+//! [`Laboratory`](super::Laboratory) of this program runs meanwhile. Other programs and a virtual machine's host are outside the
+//! tests' control.
 
 use std::cell::Cell;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Condvar, Mutex, PoisonError};
 
-static MACHINE: RwLock<()> = RwLock::new(());
+/// Which tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// Any number that read no times.
+    Busy,
+    /// Any number whose programs mostly sleep, so that the sampler has a CPU.
+    Asleep,
+    /// One.
+    Alone,
+}
+
+/// The group that has the machine, and how many tests of it run; no group, if none run.
+static MACHINE: Mutex<(Group, usize)> = Mutex::new((Group::Busy, 0));
+static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
     /// Whether this thread's test has the machine, alone or with others: it does not wait for itself.
     static ENTERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The machine, for one test.
-pub struct Alone {
-    _guard: RwLockWriteGuard<'static, ()>,
+/// The machine, for one test: alone, or with others of its group.
+#[must_use]
+pub struct Machine {
+    has_entered: bool,
 }
 
-/// The machine, with other tests.
-pub struct Shared {
-    guard: Option<RwLockReadGuard<'static, ()>>,
+fn enter(group: Group) -> Machine {
+    ENTERED.set(true);
+    let may_not = |(other, count): &mut (Group, usize)| *count > 0 && (*other != group || group == Group::Alone);
+    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut machine = CHANGED.wait_while(machine, may_not).unwrap_or_else(PoisonError::into_inner);
+    *machine = (group, machine.1 + 1);
+    Machine { has_entered: true }
 }
 
 /// Waits until no other test runs. To be called before the test makes its laboratory.
 #[track_caller]
-pub fn alone() -> Alone {
+pub fn alone() -> Machine {
     assert!(!ENTERED.get(), "this test has a laboratory, and would wait for itself");
-    let guard = MACHINE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-    ENTERED.set(true);
-    Alone { _guard: guard }
+    enter(Group::Alone)
 }
 
-/// Waits until no test runs alone, unless this test has the machine already.
-pub fn shared() -> Shared {
-    let guard =
-        (!ENTERED.replace(true)).then(|| MACHINE.read().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    Shared { guard }
+/// Waits until only tests run whose programs mostly sleep, as this one's do. To be called before the test makes its laboratory.
+#[track_caller]
+pub fn asleep() -> Machine {
+    assert!(!ENTERED.get(), "this test has a laboratory, and would wait for itself");
+    enter(Group::Asleep)
 }
 
-impl Drop for Alone {
-    fn drop(&mut self) {
-        ENTERED.set(false);
+/// Waits until no test runs alone and none that sleeps, unless this test has the machine already.
+pub fn shared() -> Machine {
+    if ENTERED.get() {
+        return Machine { has_entered: false };
     }
+    enter(Group::Busy)
 }
 
-impl Drop for Shared {
+impl Drop for Machine {
     fn drop(&mut self) {
-        if self.guard.is_some() {
+        if self.has_entered {
+            MACHINE.lock().unwrap_or_else(PoisonError::into_inner).1 -= 1;
+            CHANGED.notify_all();
             ENTERED.set(false);
         }
     }

@@ -22,7 +22,7 @@ pub const NOBODY: u32 = 65534;
 /// A folder, and the built binary.
 pub struct Laboratory {
     folder: tempfile::TempDir,
-    _machine: alone::Shared,
+    _machine: alone::Machine,
 }
 
 /// The arguments of a command line: as a list, or as one text.

@@ -1,16 +1,16 @@
 //! Memory that children share, and jobs do not.
 
 use super::{about, estimate, lab, measured, row, table};
-use crate::laboratory::alone::alone;
+use crate::laboratory::alone::asleep;
 use crate::laboratory::outcomes::skipped;
 
 const MIB: f64 = 1_048_576.0;
 
 #[test]
 fn children_share_memory_jobs_do_not_and_the_copy_on_write_breakdown_is_shown() {
-    let _alone = alone();
+    let _asleep = asleep();
     let lab = lab();
-    let memory = "shared=96 touch=16 own=8 hold=800";
+    let memory = "shared=96 touch=16 own=8 hold=400";
     let options = format!(
         "--mode fork,jobs --processes 1,4 --events 4 --rounds 1 --warmup 0 --memory=1 \
      --jobs-run '{{build}}/workers alone 1 {{events}} {memory}'"
