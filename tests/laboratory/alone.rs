@@ -33,7 +33,8 @@ pub struct Machine {
 
 fn enter(group: Group) -> Machine {
     ENTERED.set(true);
-    let may_not = |(other, count): &mut (Group, usize)| *count > 0 && (*other != group || group == Group::Alone);
+    let may_not =
+        |(other, count): &mut (Group, usize)| *count > 0 && (*other != group || group == Group::Alone);
     let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut machine = CHANGED.wait_while(machine, may_not).unwrap_or_else(PoisonError::into_inner);
     *machine = (group, machine.1 + 1);
