@@ -52,12 +52,6 @@ impl Calibrated {
         Ok(rounded(of(rounded(first))?))
     }
 
-    /// What is not proportional to the steps, as a share of a run.
-    pub fn constant(&self, work_directory: &WorkDirectory, steps: u64) -> anyhow::Result<f64> {
-        let start = self.fastest(work_directory, 0)?.as_secs_f64();
-        Ok((start / self.fastest(work_directory, steps)?.as_secs_f64()).min(1.0))
-    }
-
     /// The arguments of a run of so many steps.
     pub fn words(&self, steps: u64) -> String {
         let words = self.before.iter().map(|word| word.to_string()).chain([steps.to_string()]);

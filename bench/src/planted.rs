@@ -132,9 +132,12 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     for plant in PLANTS {
         let plant = Plant { rounds: work_directory.count(plant.rounds, 6), ..plant };
         let slowed = Slowed::build(work_directory, &plant)?;
-        constants.push(format!("{:.1} % ({})", slowed.constant * 100.0, what(&plant)));
         let ways = Way::of(&plant);
-        let harvests = harvest(work_directory, &slowed, &ways, campaigns)?;
+        let load = plant.is_loaded.then(|| Load::start(work_directory.seed));
+        let constant = slowed.constant(work_directory)?;
+        constants.push(format!("{:.1} % ({})", constant * 100.0, what(&plant)));
+        let harvests = harvest(work_directory, &slowed, slowed.truth(constant), &ways, campaigns)?;
+        drop(load);
         for (way, harvest) in ways.iter().zip(&harvests) {
             table.row([
                 what(&plant),
@@ -176,7 +179,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
               least 19 of 20; in a program that is bound by computing and in one that is bound by memory."
             .into(),
         method: format!(
-            "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. \
+            "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. It is the CPU time of a build without work, measured by a campaign of its own under the same load. \
              The work lasts about {} ms, and {} ms under load. {} \
              All ways look for a slowdown in turn, campaign by campaign. Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; `--order random` is how rounds were ordered before; hyperfine, which measures wall time, has found it if Welch's interval of as many exported times lies above 1 and includes it. \
              The cache below the loads of the pointer chase may be shared with other virtual machines: what these do is then in its time, and no order or estimator removes it ([measuring.md](measuring.md#where-the-noise-comes-from-and-which-order-and-estimator-help)).",
@@ -190,6 +193,11 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         reached: outcomes.iter().all(|outcome| is_enough(&outcome)),
         sentence: format!("{}{missed}.", reported.join("; ")),
     })
+}
+
+/// The build that does no work.
+fn start_of(program: &str) -> String {
+    format!("{program}-start")
 }
 
 fn what(plant: &Plant) -> String {
@@ -206,8 +214,6 @@ struct Slowed {
     program: Calibrated,
     /// The arguments of a run.
     words: String,
-    /// The share of a run that is not slowed.
-    constant: f64,
 }
 
 impl Slowed {
@@ -219,12 +225,24 @@ impl Slowed {
         let lasts = if plant.is_loaded { LASTS_UNDER_LOAD } else { LASTS };
         let lasts = if work_directory.quick { lasts / 4 } else { lasts };
         let steps = program.steps(work_directory, lasts)?;
-        let constant = program.constant(work_directory, steps)?;
-        Ok(Slowed { plant: *plant, name, program, words: program.words(steps), constant })
+        program.build(work_directory, &start_of(program.name), 0)?;
+        Ok(Slowed { plant: *plant, name, program, words: program.words(steps) })
     }
 
-    fn truth(&self) -> f64 {
-        1.0 + f64::from(self.plant.per_mille - 1000) / 1000.0 * (1.0 - self.constant)
+    /// The share of a run's CPU time that is not slowed, here and now: that of a build without any work.
+    fn constant(&self, work_directory: &WorkDirectory) -> anyhow::Result<f64> {
+        let start = start_of(self.program.name);
+        let binaries = [format!("plain=./{}", self.program.name), format!("start=./{start}")];
+        let rounds = work_directory.count(100, 6);
+        let run = format!("{{binary}} {}", self.words);
+        let words =
+            campaign::arguments(&binaries.each_ref().map(String::as_str), rounds, &["--metric", "cpu"], &run);
+        let campaign = Campaign::run(work_directory, &words)?;
+        Ok(campaign.median("start", "cpu")? / campaign.median("plain", "cpu")?)
+    }
+
+    fn truth(&self, constant: f64) -> f64 {
+        1.0 + f64::from(self.plant.per_mille - 1000) / 1000.0 * (1.0 - constant)
     }
 
     fn ours(&self, way: Way) -> Vec<String> {
@@ -268,21 +286,20 @@ impl Slowed {
 fn harvest(
     work_directory: &WorkDirectory,
     slowed: &Slowed,
+    truth: f64,
     ways: &[Way],
     campaigns: u32,
 ) -> anyhow::Result<Vec<Harvest>> {
     let mut harvests: Vec<Harvest> = ways.iter().map(|_| Harvest::default()).collect();
-    let load = slowed.plant.is_loaded.then(|| Load::start(work_directory.seed));
     for number in 1..=campaigns {
         for (way, harvest) in ways.iter().zip(&mut harvests) {
             let (signed, interval) = slowed.look(work_directory, *way)?;
-            harvest.add(signed, interval, slowed.truth());
+            harvest.add(signed, interval, truth);
         }
         let all: Vec<String> =
             ways.iter().zip(&harvests).map(|(way, own)| format!("{} {}", way.title(), own.found)).collect();
         eprintln!("  {}: {number}: {}", what(&slowed.plant), all.join(", "));
     }
-    drop(load);
     Ok(harvests)
 }
 
