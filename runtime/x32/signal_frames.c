@@ -1,10 +1,10 @@
 #include "account.h"
 #include "calls.h"
-#include "xstate.h"
 #include "settings.h"
 #include "signal_parts.h"
 #include "site_places.h"
 #include "user_memory.h"
+#include "xstate.h"
 
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 

@@ -1,13 +1,13 @@
 #include "signals.h"
 #include "account.h"
 #include "diagnostics.h"
-#include "xstate.h"
 #include "interception.h"
 #include "offsets.h"
 #include "settings.h"
 #include "signal_parts.h"
 #include "site_places.h"
 #include "sites.h"
+#include "xstate.h"
 
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_masked[], x32_leave_end[], x32_sigreturn[], x32_sigreturn_end[];

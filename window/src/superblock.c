@@ -1,4 +1,5 @@
-/* What is refused of a file that is no store, one of another machine or format, and one that is damaged at its beginning. */
+/* What is refused of a file that is no store, one of another machine or format, and one that is damaged at
+ * its beginning. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
