@@ -99,7 +99,7 @@ lint: ## Formatting and lints of Rust, C, C++ and shell
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.[ch] tests/x32/*.[ch] tests/x32/*.cc \
 		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES) $(WINDOW_SOURCES)
-	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh window/tests/abis.sh window/tests/package.sh
+	sh -n packaging/install.sh packaging/fetch.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh window/tests/abis.sh window/tests/package.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
