@@ -87,6 +87,17 @@ static inline long sys_send(int fd, const void *data, uint64_t size) {
 static inline long sys_pread(int fd, void *data, uint64_t size, long offset) {
     return SYSCALL(__NR_pread64, fd, data, size, offset);
 }
+static inline long sys_lseek(int fd, long offset, int whence) {
+    return SYSCALL(__NR_lseek, fd, offset, whence, 0);
+}
+/* All pages of the file are mapped at once. */
+static inline long sys_map_populated(int fd, uint64_t size) {
+    return syscall6(__NR_mmap, 0, (long)size, 1 /* PROT_READ */, 0x8002 /* MAP_PRIVATE | MAP_POPULATE */, fd,
+                    0);
+}
+static inline long sys_munmap(long address, uint64_t size) {
+    return SYSCALL(__NR_munmap, address, size, 0, 0);
+}
 static inline long sys_open(const char *path, int flags, int mode) {
     return SYSCALL(__NR_open, path, flags, mode, 0);
 }

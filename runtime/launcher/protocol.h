@@ -20,6 +20,7 @@
 #define ORDER_SOCKET 4
 #define MOST_REQUEST_BYTES 4194304 /* of a request with its strings */
 #define MOST_STRINGS 65536 /* of a request's strings and the two NULL pointers that end argv and envp */
+#define NAMED 6            /* strings before argv */
 #define CPU_WORDS 16       /* of 64 CPUs each */
 
 /* Bits of request.flags. */
@@ -50,12 +51,12 @@ struct request {
     uint64_t number;    /* counts up */
     uint64_t flags;     /* NO_ASLR and the others */
     uint64_t thp;       /* THP_KEEP and the others */
-    uint64_t arguments; /* number of strings after the first five: argv */
+    uint64_t arguments; /* number of strings after the first NAMED: argv */
     uint64_t variables; /* number of strings after those: envp */
     uint64_t
         not_before_ns; /* CLOCK_MONOTONIC: execve waits until then, so that several launchers start as one */
     uint64_t cpus[CPU_WORDS]; /* all zero: the affinity stays as it is */
-    /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
+    /* strings, each with its NUL: file, directory, stdin, stdout, stderr, warmed, argv…, envp… */
 };
 _Static_assert(sizeof(struct request) == 184 && offsetof(struct request, cpus) == 56, "request");
 

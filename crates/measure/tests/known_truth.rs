@@ -4,6 +4,7 @@ mod fixture;
 #[path = "../../../tests/laboratory/outcomes.rs"]
 mod outcomes;
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -104,6 +105,56 @@ fn a_program_stopped_at_its_exit_has_exact_peaks() {
     assert_eq!(value(&more, "processes"), 4.0);
     let sum = value(&more, "max_rss_sum");
     assert!(sum > 24.0 * MIB && sum < 34.0 * MIB, "{sum}");
+}
+
+/// Writes the file to the disk and drops its pages from the page cache.
+fn drop_pages(file: &Path) {
+    let file = std::fs::File::open(file).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: an open descriptor and three numbers.
+    assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
+}
+
+#[test]
+fn a_file_that_is_read_before_the_run_is_in_memory_when_the_program_starts() {
+    let mut bench = Bench::new();
+    let file = bench.build("allocate", &["-static"]);
+    let start = bench.start(&file, &["0"]);
+    let mut reads = |warms_caches| {
+        drop_pages(&file);
+        bench.runner.warm_caches(warms_caches);
+        value(&bench.make(&start), "major_faults")
+    };
+    if reads(false) == 0.0 {
+        return outcomes::skipped("this file system keeps a file's pages when it is asked to drop them");
+    }
+    assert_eq!(reads(true), 0.0, "pages that the program had to wait for");
+}
+
+#[test]
+fn reading_a_file_before_the_run_changes_no_count_of_the_program() {
+    let mut bench = Bench::new();
+    let file = bench.build("allocate", &["-static"]);
+    // Four mebibytes more than the program ever maps: of these the launcher reads one.
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes.resize(bytes.len() + (4 << 20), 1);
+    std::fs::write(&file, bytes).unwrap();
+    let start = bench.start(&file, &["0"]);
+    let counted = |result: RunResult| {
+        assert_eq!(result.ending, Ending::Done);
+        ["max_rss", "minor_faults", "major_faults", "processes"]
+            .map(|name| result.sample.get(name).map(|reading| reading.value))
+    };
+    let plain = counted(bench.make(&start));
+    bench.runner.warm_caches(true);
+    let warmed: Vec<_> = (0..10).map(|_| counted(bench.make(&start))).collect();
+    let [plain_rss, warmed_rss] = [plain[0], warmed.iter().filter_map(|counts| counts[0]).reduce(f64::max)]
+        .map(|bytes| bytes.expect("max RSS is always read"));
+    assert!(warmed_rss - plain_rss < 0.15 * MIB, "{plain_rss} bytes, and {warmed_rss} after reading");
+    let faults = |counts: &[Option<f64>; 4]| counts[1].unwrap();
+    let fewest = warmed.iter().map(faults).reduce(f64::min).unwrap();
+    assert!((fewest - faults(&plain)).abs() <= 4.0, "{plain:?} and {warmed:?}");
+    assert!(warmed.iter().all(|counts| counts[2..] == plain[2..]), "{plain:?} and {warmed:?}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use widthwise_experiment::outcome::{Noise, RoundKind};
 use widthwise_experiment::schedule::{Schedule, Slot};
 
 use crate::executor::{Executor, RunFiles};
+use crate::noise_window::Window;
 use crate::plan::{Participant, Plan};
-use crate::round_noise::Window;
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
 
@@ -23,6 +23,8 @@ const LEAD: Duration = Duration::from_millis(20);
 const LEAST: usize = 4;
 /// More than this bring nothing more.
 const MOST: usize = 64;
+/// The file of a shorter program is still in the caches from its last run: to read it before each run would only take time.
+const WARMED_FROM: Duration = Duration::from_millis(1);
 /// All requests together must fit into a socket's buffer: a long run must not block the writer.
 const MOST_BYTES: usize = 64 << 10;
 
@@ -48,6 +50,7 @@ impl<'a> PipelinedExecutor<'a> {
         // A file is read before the next run writes it anew; standard output has a file for each run.
         let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
         let window = Window::open(&plan.cpus, vec![runner.launcher()]);
+        runner.warm_caches(true);
         PipelinedExecutor {
             plan,
             schedule: plan.schedule(RoundKind::Timed),
@@ -125,6 +128,10 @@ impl Executor for PipelinedExecutor<'_> {
         let start = self.plan.participants[slot.participant].layout(slot.layout);
         let result = self.runner.end(start, &self.plan.cpus, self.plan.limits, cancelled, self.pace)?;
         self.pace = (7 * self.pace + result.wall) / 8;
+        // Never switched on again, so that the runs of a round are made alike.
+        if self.pace < WARMED_FROM {
+            self.runner.warm_caches(false);
+        }
         self.window.busy += result.busy;
         Ok(Some((round, slot, result)))
     }

@@ -4,7 +4,7 @@ use widthwise_experiment::outcome::Noise;
 use widthwise_experiment::schedule::Slot;
 
 use crate::executor::{Executor, Outcome, RunFiles};
-use crate::round_noise::Window;
+use crate::noise_window::Window;
 use crate::run::result::RunError;
 
 /// Makes each run by calling a function with its slot, and whether the user cancels. It returns the result, and the run's files

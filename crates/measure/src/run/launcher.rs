@@ -79,6 +79,8 @@ pub struct Request<'a> {
     /// Its execve waits for this time (CLOCK_MONOTONIC), so that several launchers start together; zero does
     /// not wait.
     pub not_before: Duration,
+    /// A file that the launcher reads into the CPU's caches first.
+    pub warmed: Option<&'a Path>,
 }
 
 /// Which step failed when a program could not be started: `enum step` of protocol.h.
@@ -383,7 +385,8 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
         bytes.push(0);
         Ok(())
     };
-    for path in [request.file, request.directory, request.stdin, request.stdout, request.stderr] {
+    let warmed = request.warmed.unwrap_or(Path::new(""));
+    for path in [request.file, request.directory, request.stdin, request.stdout, request.stderr, warmed] {
         put(&[path.as_os_str().as_bytes()])?;
     }
     for word in request.arguments {

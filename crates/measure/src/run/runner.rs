@@ -73,6 +73,8 @@ pub struct Runner {
     group: (Usage, u64),
     /// When the launcher started the first run without a reply, as far as is known.
     since: Instant,
+    /// Whether the launcher reads the program's file into the caches before each run.
+    warms_caches: bool,
 }
 
 /// A run in flight.
@@ -125,6 +127,7 @@ impl Runner {
             held: vec![0],
             group: Default::default(),
             since: Instant::now(),
+            warms_caches: false,
         })
     }
 
@@ -173,6 +176,11 @@ impl Runner {
     ) -> Result<RunResult, RunError> {
         self.begin(start, padding, cpus)?;
         self.end(start, cpus, limits, cancelled, Duration::ZERO)
+    }
+
+    /// Whether each later run finds the first megabyte of its program's file in the caches, whichever program ran before.
+    pub fn warm_caches(&mut self, warms_caches: bool) {
+        self.warms_caches = warms_caches;
     }
 
     /// Whether no work is needed between this program's runs and others: only then may a run begin before the
@@ -270,6 +278,7 @@ impl Runner {
             exit_stop: self.accounting == Accounting::ExitStop,
             find_parents: self.finds_parents(),
             not_before: Duration::ZERO,
+            warmed: self.warms_caches.then_some(start.file.as_path()),
         };
         if self.begun.is_empty() {
             // No exit reported so far belongs to this run.

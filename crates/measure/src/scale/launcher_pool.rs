@@ -390,6 +390,7 @@ impl Worker {
             exit_stop: false,
             find_parents: false,
             not_before,
+            warmed: None,
         };
         self.counters.begin();
         let (number, _) = self.launcher.ask(&request)?;
