@@ -23,6 +23,7 @@ mod matrix;
 pub mod memory;
 pub mod metric;
 pub mod model;
+pub mod names;
 pub mod outcome;
 pub mod percentage;
 pub mod placeholder;

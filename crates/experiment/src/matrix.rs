@@ -9,8 +9,9 @@ use crate::bytes;
 use crate::kernel::{self, Kernel};
 use crate::location::{Located, SourceLocation};
 use crate::model::{FlagSet, Thp, Variant};
+use crate::names::check_name;
 use crate::point::{Point, EVERY};
-use crate::request::{check_name, Request};
+use crate::request::Request;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::{abi, allocator, flag_set};
 

@@ -1,7 +1,7 @@
 //! Metrics that the measured program reports on its standard output: their declaration, and which names are refused.
 
 use crate::metric::METRICS;
-use crate::request::check_name;
+use crate::names::check_name;
 use crate::request_error::RequestErrorKind;
 use crate::units::Unit;
 

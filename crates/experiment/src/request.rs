@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::location::{Located, SourceLocation};
 use crate::metric::{self, Metric, METRICS};
 use crate::model::{Cpus, Directory, Estimator};
+use crate::names::{check_name, check_variable};
 use crate::placeholder::{self, Stage};
 use crate::point::{self, Point, EVERY};
 use crate::reported_metric::ReportedMetric;
@@ -494,20 +495,6 @@ impl MeasureRequest {
     }
 }
 
-/// Checks a name that the user gives to something.
-pub fn check_name(what: &'static str, name: &str) -> Result<(), RequestErrorKind> {
-    let reason = if name.trim().is_empty() {
-        "it is empty"
-    } else if name.chars().any(char::is_control) {
-        "it has a control character, such as the end of a line"
-    } else if name.trim() != name {
-        "it begins or ends with a space"
-    } else {
-        return Ok(());
-    };
-    Err(RequestErrorKind::BadName { what, name: name.to_owned(), reason })
-}
-
 /// Checks that a text uses only placeholders of that stage.
 pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), RequestErrorKind> {
     for word in placeholder::used(text) {
@@ -516,19 +503,6 @@ pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), Request
             Some(_) => return Err(RequestErrorKind::MisplacedPlaceholder { word: word.to_owned(), stage }),
             None => return Err(RequestErrorKind::UnknownPlaceholder { word: word.to_owned(), stage }),
         }
-    }
-    Ok(())
-}
-
-/// Checks the name of an environment variable.
-pub(crate) fn check_variable(name: &str) -> Result<(), RequestErrorKind> {
-    check_name("variable", name)?;
-    if name.contains('=') {
-        return Err(RequestErrorKind::BadName {
-            what: "variable",
-            name: name.to_owned(),
-            reason: "a variable's name cannot contain \"=\"",
-        });
     }
     Ok(())
 }

@@ -12,9 +12,10 @@ use crate::model::{
     Build, Cpus, Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping,
     Variant,
 };
+use crate::names::check_name;
 use crate::placeholder::{self, Stage};
 use crate::reported_metric::ReportedMetric;
-use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
+use crate::request::{check_placeholders, Check, MetricWord, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::schedule::Order;
 use crate::source::{Language, ProgramSource};

@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
-use widthwise_experiment::request::{check_name, Request};
+use widthwise_experiment::names::check_name;
+use widthwise_experiment::request::Request;
 use widthwise_experiment::source::Language;
 use widthwise_experiment::{bytes, Located, ProgramSource, SourceLocation};
 
