@@ -1,4 +1,4 @@
-//! One program compared with itself, on a machine with a background load: how often a difference is called.
+//! One program compared with a copy of itself, on a machine with a background load: how often a difference is called.
 
 use std::time::Duration;
 
@@ -25,19 +25,22 @@ struct Alarms {
     peer: Proportion,
 }
 
-/// Compares the loop with itself, by Widthwise and by its peer in turn, under one load.
+/// Compares the loop with a copy of itself, by Widthwise and by its peer in turn, under one load.
 pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let (campaigns, rounds) = (work_directory.count(300, 2), work_directory.count(12, 6));
     calibration::build(work_directory, "loop", 1000)?;
     let iterations = calibration::iterations(work_directory, LASTS)?;
-    let run = format!("./loop {iterations}");
     let ours =
-        campaign::arguments(&["a=./loop", "b=./loop"], rounds, &[], &format!("{{binary}} {iterations}"));
-    let theirs = hyperfine::arguments(rounds, &[&run, &run]);
+        campaign::arguments(&["a=./loop", "b=./loop-copy"], rounds, &[], &format!("{{binary}} {iterations}"));
+    let theirs = hyperfine::arguments(
+        rounds,
+        &[&format!("./loop {iterations}"), &format!("./loop-copy {iterations}")],
+    );
 
     let load = Load::start(work_directory.seed);
     let mut alarms = Alarms::default();
     for number in 1..=campaigns {
+        copy_anew(work_directory)?;
         compare(work_directory, &ours, &theirs, &mut alarms)?;
         if number % 10 == 0 || number == campaigns {
             eprintln!("  {number}: any metric {}, cpu {}, hyperfine {}", alarms.any, alarms.cpu, alarms.peer);
@@ -58,10 +61,10 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     row("hyperfine, in wall time", alarms.peer);
     Ok(Section {
         bar: format!(
-            "{campaigns} comparisons of one program with itself, on a machine with an intermittent background load, yield at most 2 % false differences, in all metrics together; the method promises at most 5 %."
+            "{campaigns} comparisons of one program with a copy of its file, on a machine with an intermittent background load, yield at most 2 % false differences, in all metrics together; the method promises at most 5 %."
         ),
         method: format!(
-            "A loop of about {} ms, {rounds} runs of each side in each comparison; Widthwise and hyperfine ran alternately under the same load. {} A comparison counts against Widthwise if any verdict is `lower` or `higher`, on `b` or on the A/A control. hyperfine itself has no test; its exported times are compared by Welch's t test at 95 %, as its `scripts/welch_ttest.py` does.",
+            "A loop of about {} ms, {rounds} runs of each side in each comparison, and a new copy for each; Widthwise and hyperfine ran alternately under the same load. {} A comparison counts against Widthwise if any verdict is `lower` or `higher`, on `b` or on the A/A control. hyperfine itself has no test; its exported times are compared by Welch's t test at 95 %, as its `scripts/welch_ttest.py` does.",
             LASTS.as_millis(),
             Load::ABOUT,
         ),
@@ -73,6 +76,16 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             alarms.any, alarms.cpu, alarms.peer
         ),
     })
+}
+
+/// A copy has pages of its own in the page cache and in the CPU's caches, as a variant's file has. Each new one lies elsewhere.
+fn copy_anew(work_directory: &WorkDirectory) -> anyhow::Result<()> {
+    let copy = work_directory.folder().join("loop-copy");
+    if copy.exists() {
+        std::fs::remove_file(&copy)?;
+    }
+    std::fs::copy(work_directory.folder().join("loop"), copy)?;
+    Ok(())
 }
 
 fn compare(
