@@ -93,11 +93,15 @@ pub fn measure<W: CampaignObserver>(
 ) -> Result<End, RoundsError<W::Error>> {
     let starts = plan.participants.iter().flat_map(|one| iter::once(&one.start).chain(&one.further_layouts));
     page_cache::read_anew(starts.map(|start| start.file.as_path()));
-    if plan.concurrent {
+    runner.warm_caches(true);
+    let end = if plan.concurrent {
         timed(plan, &mut ConcurrentExecutor::new(plan, runner)?, observer)
     } else {
         timed(plan, &mut PipelinedExecutor::new(plan, runner), observer)
-    }
+    };
+    // Rounds that take no times have no use for it.
+    runner.warm_caches(false);
+    end
 }
 
 /// Makes the warm-up and the timed rounds by an executor.

@@ -120,15 +120,32 @@ fn a_file_that_is_read_before_the_run_is_in_memory_when_the_program_starts() {
     let mut bench = Bench::new();
     let file = bench.build("allocate", &["-static"]);
     let start = bench.start(&file, &["0"]);
-    let mut reads = |warms_caches| {
+    let mut major_faults = |warms_caches| {
         drop_pages(&file);
         bench.runner.warm_caches(warms_caches);
         value(&bench.make(&start), "major_faults")
     };
-    if reads(false) == 0.0 {
+    if major_faults(false) == 0.0 {
         return outcomes::skipped("this file system keeps a file's pages when it is asked to drop them");
     }
-    assert_eq!(reads(true), 0.0, "pages that the program had to wait for");
+    assert_eq!(major_faults(true), 0.0, "pages that the program had to wait for");
+}
+
+#[test]
+fn a_setup_command_that_drops_the_programs_pages_is_not_undone() {
+    let mut bench = Bench::new();
+    let file = bench.build("allocate", &["-static"]);
+    drop_pages(&file);
+    if value(&bench.make(&bench.start(&file, &["0"])), "major_faults") == 0.0 {
+        return outcomes::skipped("this file system keeps a file's pages when it is asked to drop them");
+    }
+    let mut start = bench.start(&file, &["0"]);
+    start.setup = Some(format!("dd of='{}' oflag=nocache conv=notrunc count=0", file.display()));
+    bench.runner.warm_caches(true);
+    assert!(
+        value(&bench.make(&start), "major_faults") > 0.0,
+        "the program's pages were read again before it started"
+    );
 }
 
 #[test]

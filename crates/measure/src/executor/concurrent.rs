@@ -43,12 +43,8 @@ impl<'a> ConcurrentExecutor<'a> {
     /// Each gets a runner like that one, all made in the same way: none has a launcher that is placed otherwise.
     pub(crate) fn new(plan: &'a Plan, runner: &Runner) -> Result<ConcurrentExecutor<'a>, RunError> {
         let runners = (0..plan.participants.len())
-            .map(|number| {
-                let mut runner = runner.another(&number.to_string())?;
-                runner.warm_caches(true);
-                Ok(runner)
-            })
-            .collect::<Result<Vec<_>, RunError>>()?;
+            .map(|number| runner.another(&number.to_string()))
+            .collect::<Result<Vec<_>, _>>()?;
         let window = Window::open(&plan.cpus, runners.iter().map(Runner::launcher).collect());
         let (begun, made) = (Vec::new(), VecDeque::new());
         Ok(ConcurrentExecutor { plan, runners, begun, made, round: plan.first_round, last: 0, window })

@@ -50,7 +50,6 @@ impl<'a> PipelinedExecutor<'a> {
         // A file is read before the next run writes it anew; standard output has a file for each run.
         let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
         let window = Window::open(&plan.cpus, vec![runner.launcher()]);
-        runner.warm_caches(true);
         PipelinedExecutor {
             plan,
             schedule: plan.schedule(RoundKind::Timed),

@@ -133,7 +133,8 @@ impl Runner {
 
     /// A runner that does the same concurrently, with its output in a folder of that name.
     pub(crate) fn another(&self, name: &str) -> Result<Runner, RunError> {
-        Runner::new(&self.scratch.join(name), &self.metrics, self.accounting)
+        let runner = Runner::new(&self.scratch.join(name), &self.metrics, self.accounting)?;
+        Ok(Runner { warms_caches: self.warms_caches, ..runner })
     }
 
     /// Requested counters that are unavailable here.
@@ -178,7 +179,8 @@ impl Runner {
         self.end(start, cpus, limits, cancelled, Duration::ZERO)
     }
 
-    /// Whether each later run finds the first megabyte of its program's file in the caches, whichever program ran before.
+    /// Whether each later run finds the first mebibyte of its program's file in the caches, whichever program ran before. A run
+    /// with a setup command finds what that left.
     pub fn warm_caches(&mut self, warms_caches: bool) {
         self.warms_caches = warms_caches;
     }
@@ -278,7 +280,8 @@ impl Runner {
             exit_stop: self.accounting == Accounting::ExitStop,
             find_parents: self.finds_parents(),
             not_before: Duration::ZERO,
-            warmed: self.warms_caches.then_some(start.file.as_path()),
+            // A setup command decides what the caches hold: it may have emptied them.
+            warmed: (self.warms_caches && start.setup.is_none()).then_some(start.file.as_path()),
         };
         if self.begun.is_empty() {
             // No exit reported so far belongs to this run.
