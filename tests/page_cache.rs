@@ -1,4 +1,4 @@
-//! Programs are kept in the page cache in the same way, however their files were written.
+//! Programs are kept in the page cache in the same way, however their files were written, and read before they start.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -60,4 +60,27 @@ fn a_copied_program_is_kept_in_single_pages_like_a_linked_one() {
     for program in ["linked", "copied"] {
         assert_eq!(pages_in_folios(&lab.path(program)), Some(0), "{program}");
     }
+}
+
+/// The most major faults that a run of 5 ms has, if each teardown drops its program's pages. More options may follow.
+fn most_major_faults(more: &str) -> f64 {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    lab.gcc("-static -o nap nap.c");
+    let teardown = format!("dd of={} oflag=nocache conv=notrunc count=0", lab.path("nap").display());
+    let report = lab.compare_json(&format!(
+        "./nap --rounds 3 --metric major_faults --teardown '{teardown}' {more} -- 1 5"
+    ));
+    let runs = report["runs"].as_array().unwrap();
+    assert!(runs.len() >= 6 && runs.iter().all(|run| run["ending"]["ended"] == "done"), "{runs:?}");
+    let faults = |run: &serde_json::Value| run["sample"]["major_faults"]["value"].as_f64().unwrap();
+    runs.iter().map(faults).fold(0.0, f64::max)
+}
+
+#[test]
+fn each_timed_run_finds_its_programs_file_in_memory_unless_a_setup_command_decides() {
+    if most_major_faults("--setup true") == 0.0 {
+        return skipped("this file system keeps a file's pages when it is asked to drop them");
+    }
+    assert_eq!(most_major_faults(""), 0.0, "the program waited for pages of its file");
 }
