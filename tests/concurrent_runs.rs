@@ -114,7 +114,10 @@ fn options_that_concurrent_runs_cannot_have_are_refused() {
         ("--teardown true", "--teardown: \"teardown\" would be of several of them at once"),
         ("--directory fresh", "--directory: a fresh directory would be that of several of them at once"),
         ("--check-file out", "--check-file: an answer in a file would be written by several of them at once"),
-        ("--order between", "--order: order \"between\" gives the variants a slower place in each round"),
+        (
+            "--order balanced",
+            "--order: order \"balanced\" cancels a drift from run to run, and no run follows another",
+        ),
         ("--cpus any", "--cpus: \"cpus = any\" lets them be on several"),
         ("--cpus 0,1", "--cpus: \"cpus = 0,1\" lets them be on several"),
     ] {

@@ -95,7 +95,7 @@ fn what_has_no_layouts_is_refused_with_the_fix() {
         ("placed.c --randomize-layout=1", ["from 2 to 64", "not 1"]),
         ("placed.c --randomize-layout=999", ["from 2 to 64", "not 999"]),
         ("placed.c --randomize-layout --estimator ten-run-trim", ["ten-run-trim", "leave out"]),
-        ("placed.c --order sideways", ["--order: unknown order", "between"]),
+        ("placed.c --order sideways", ["--order: unknown order", "balanced"]),
     ] {
         lab.widthwise(&format!("compare {words} -- 1")).refuses(2, &told);
     }

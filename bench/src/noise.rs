@@ -7,7 +7,6 @@ mod picture;
 use std::time::Duration;
 
 use anyhow::Context;
-use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -18,7 +17,7 @@ use crate::section::{Section, Table};
 use crate::work_directory::{words, WorkDirectory};
 use judged::{Judge, Outcome};
 use picture::{Bar, COMPONENTS};
-use widthwise_experiment::schedule::Schedule;
+use widthwise_experiment::schedule::{Order, Schedule};
 
 /// The picture, which docs/measuring.md shows.
 const PICTURE: &str = "docs/pictures/noise.svg";
@@ -57,13 +56,13 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         "a hundred runs apart",
         "adjacent, fixed addresses",
         "error: random order",
-        "error: between",
+        "error: balanced",
         "error: random, means",
-        "error: between, means",
-        "error: between, covariate of four neighbours",
+        "error: balanced, means",
+        "error: balanced, covariate of four neighbours",
         "1 % found: random order",
-        "1 % found: between",
-        "false: between",
+        "1 % found: balanced",
+        "false: balanced",
     ]);
     let campaigns = work_directory.count(200, 2);
     let judge = Judge::new(campaigns)?;
@@ -81,8 +80,8 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         let mut rng = ChaCha8Rng::seed_from_u64(work_directory.seed);
         let error = |design: Design, rng: &mut ChaCha8Rng| error(&series.values, design, rng);
         let random = error(Design { order: Order::Random, estimator: pooled }, &mut rng);
-        let between = error(Design { order: Order::Between, estimator: pooled }, &mut rng);
-        narrower.push((program.name, between / random));
+        let balanced = error(Design { order: Order::Balanced, estimator: pooled }, &mut rng);
+        narrower.push((program.name, balanced / random));
         let percent = |fraction: f64| format!("{:.2} %", 100.0 * fraction);
         table.row([
             format!("{} ({:.1} ms)", program.name, series.typical_ms),
@@ -91,13 +90,13 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             percent(apart(&series.values, 100)),
             percent(apart(&unrandomised.values, 1)),
             percent(random),
-            percent(between),
+            percent(balanced),
             percent(error(Design { order: Order::Random, estimator: means }, &mut rng)),
-            percent(error(Design { order: Order::Between, estimator: means }, &mut rng)),
-            percent(error(Design { order: Order::Between, estimator: neighbours }, &mut rng)),
+            percent(error(Design { order: Order::Balanced, estimator: means }, &mut rng)),
+            percent(error(Design { order: Order::Balanced, estimator: neighbours }, &mut rng)),
             judged(&series.values, Order::Random, 0.01, &judge, &mut rng).0.to_string(),
-            judged(&series.values, Order::Between, 0.01, &judge, &mut rng).0.to_string(),
-            judged(&series.values, Order::Between, 0.0, &judge, &mut rng).1.to_string(),
+            judged(&series.values, Order::Balanced, 0.01, &judge, &mut rng).0.to_string(),
+            judged(&series.values, Order::Balanced, 0.0, &judge, &mut rng).1.to_string(),
         ]);
         bars.push(components(&program, &series, &unrandomised, start));
     }
@@ -109,18 +108,17 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let reported: Vec<String> =
         narrower.iter().map(|(name, ratio)| format!("{ratio:.2} times for {name}")).collect();
     Ok(Section {
-        bar: "a variant that runs between the two runs of the baseline is compared with an error no larger than in a random order, for \
-              every program."
+        bar: "in the balanced order, a variant is compared with an error no larger than in a random order, for every program."
             .into(),
         method: format!(
-            "One program is compared with itself; its runs in the order of time are one series. *Adjacent runs*, *ten* and *a hundred runs apart* are robust standard deviations of a run (1.4826 times the median absolute difference, over √2) at that distance: the first has what changes from one run to the next, and the drift adds the rest. *Fixed addresses* is without address space layout randomisation. The *errors* are root mean squares of the estimates that campaigns of {ROUNDS} rounds cut out of the series at random would have; the truth is no difference. *Random order* and *between* differ in where the variant runs; *means* estimates by the mean instead of the adaptive trimmed mean; *four neighbours* compares with the nearest run of the baseline in the neighbouring rounds, too. *1 % found* are verdicts, with all their criteria and the default metrics, on {campaigns} campaigns cut out in the same way, whose variant is made slower by 1 %: `higher` with the truth inside the interval; *false* are differences called without that. Campaigns overlap, so that these counts are those of one stretch of time. What limits them is drift between the runs of a round: where adjacent runs differ by 2 %, an interval of {ROUNDS} rounds is ±0.7 % or more, and 1 % is found in about half of all campaigns; more rounds or longer runs find it. ![Components of the variance]({}) Components of the variance of a run, a hundred runs apart: {}. *Start and end* is what a program that does nothing varies by; *stack position* is what the environment's size explains at fixed addresses.",
+            "One program is compared with itself; its runs in the order of time are one series. *Adjacent runs*, *ten* and *a hundred runs apart* are robust standard deviations of a run (1.4826 times the median absolute difference, over √2) at that distance: the first has what changes from one run to the next, and the drift adds the rest. *Fixed addresses* is without address space layout randomisation. The *errors* are root mean squares of the estimates that campaigns of {ROUNDS} rounds cut out of the series at random would have; the truth is no difference. *Random order* and *balanced* differ in the order of a round (`--order`); *means* estimates by the mean instead of the adaptive trimmed mean; *four neighbours* compares with the nearest run of the baseline in the neighbouring rounds, too. *1 % found* are verdicts, with all their criteria and the default metrics, on {campaigns} campaigns cut out in the same way, whose variant is made slower by 1 %: `higher` with the truth inside the interval; *false* are differences called without that. Campaigns overlap, so that these counts are those of one stretch of time. What limits them is drift between the runs of a round: where adjacent runs differ by 2 %, an interval of {ROUNDS} rounds is ±0.7 % or more, and 1 % is found in about half of all campaigns; more rounds or longer runs find it. ![Components of the variance]({}) Components of the variance of a run, a hundred runs apart: {}. *Start and end* is what a program that does nothing varies by; *stack position* is what the environment's size explains at fixed addresses.",
             PICTURE.trim_start_matches("docs/"),
             parts.join("; "),
         ),
         commands,
         table,
         reached: narrower.iter().all(|(_, ratio)| *ratio <= 1.05),
-        sentence: format!("With the variant between the baseline's runs the error is {}.", reported.join(", ")),
+        sentence: format!("In the balanced order the error is {}.", reported.join(", ")),
     })
 }
 
@@ -173,7 +171,7 @@ fn series(work_directory: &WorkDirectory, arguments: &[String]) -> anyhow::Resul
         (column("kind")?, column("began_ns")?, column("metric")?, column("value")?);
     let (round, position) = (column("round")?, column("position")?);
     let schedule =
-        Schedule { seed: SEED, participants: 3, reference: Some([0, 2]), layouts: 0, rounds_a_layout: 2 };
+        Schedule { seed: SEED, participants: 3, order: Order::Balanced, layouts: 0, rounds_a_layout: 2 };
     let padding = |cells: &[&str]| -> Option<usize> {
         let slots = schedule.round(cells.get(round)?.parse().ok()?);
         Some(slots.get(cells.get(position)?.parse::<usize>().ok()?)?.padding)
@@ -289,12 +287,6 @@ fn apart(values: &[f64], lag: usize) -> f64 {
     1.4826 * differences.get(differences.len() / 2).copied().unwrap_or(0.0) / 2_f64.sqrt()
 }
 
-#[derive(Clone, Copy)]
-enum Order {
-    Random,
-    Between,
-}
-
 /// Rounds of variant, baseline and control, in this order, to an estimate of the log-ratio.
 type Estimator = fn(&[[f64; 3]]) -> f64;
 
@@ -316,15 +308,16 @@ fn error(values: &[f64], design: Design, rng: &mut ChaCha8Rng) -> f64 {
 fn cut(values: &[f64], order: Order, rng: &mut ChaCha8Rng) -> Vec<[f64; 3]> {
     let rounds = ROUNDS.min(values.len() / 6);
     let begin = rng.random_range(0..=values.len() - 3 * rounds);
-    values[begin..begin + 3 * rounds]
-        .chunks_exact(3)
-        .map(|runs| match order {
-            Order::Between => [runs[1], runs[0], runs[2]],
-            Order::Random => {
-                let mut order = [0, 1, 2];
-                order.shuffle(rng);
-                order.map(|place| runs[place])
+    let schedule = Schedule { seed: rng.random(), participants: 3, order, layouts: 0, rounds_a_layout: 2 };
+    let runs = values[begin..begin + 3 * rounds].chunks_exact(3);
+    (0..)
+        .zip(runs)
+        .map(|(number, runs)| {
+            let mut of_participants = [0.0; 3];
+            for (slot, run) in schedule.round(number).iter().zip(runs) {
+                of_participants[slot.participant] = *run;
             }
+            of_participants
         })
         .collect()
 }
@@ -343,7 +336,7 @@ fn means(rounds: &[[f64; 3]]) -> f64 {
     all.iter().sum::<f64>() / all.len() as f64
 }
 
-/// With two more log-ratios a round: with the control before it, and the baseline after it.
+/// With two more log-ratios a round: with the control of the round before, and the baseline of the round after.
 fn neighbours(rounds: &[[f64; 3]]) -> f64 {
     let mut all = pairs(rounds);
     all.extend(rounds.windows(2).flat_map(|two| [two[1][0] - two[0][2], two[0][0] - two[1][1]]));
@@ -361,12 +354,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_drift_makes_no_error_if_the_variant_runs_between() {
+    fn a_steady_drift_makes_no_error_in_the_balanced_order() {
         let drift: Vec<f64> = (0..600).map(|run| 0.001 * f64::from(run)).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let between = error(&drift, Design { order: Order::Between, estimator: pooled }, &mut rng);
+        let balanced = error(&drift, Design { order: Order::Balanced, estimator: pooled }, &mut rng);
         let random = error(&drift, Design { order: Order::Random, estimator: pooled }, &mut rng);
-        assert!(between < 1e-12 && random > 1e-4, "{between} {random}");
+        assert!(balanced < 1e-12 && random > 1e-4, "{balanced} {random}");
     }
 
     #[test]

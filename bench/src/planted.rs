@@ -64,8 +64,8 @@ const PLANTS: [Plant; 4] = [
 /// How runs are made and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The default: the variant between the baseline's two runs.
-    Between,
+    /// The default: the balanced order.
+    Balanced,
     /// Every order equally likely, as before version 0.1 had an order.
     Random,
     /// The runs of a round share one CPU.
@@ -77,7 +77,7 @@ enum Way {
 impl Way {
     fn title(self) -> &'static str {
         match self {
-            Way::Between => "widthwise",
+            Way::Balanced => "widthwise",
             Way::Random => "widthwise, `--order random`",
             Way::Concurrent => "widthwise, `--concurrent`",
             Way::Hyperfine => "hyperfine",
@@ -89,7 +89,7 @@ impl Way {
     fn of(plant: &Plant) -> Vec<Way> {
         let peer = (plant.program == Program::Loop).then_some(Way::Hyperfine);
         let concurrent = (plant.program == Program::Loop && !plant.is_loaded).then_some(Way::Concurrent);
-        [Way::Between, Way::Random].into_iter().chain(concurrent).chain(peer).collect()
+        [Way::Balanced, Way::Random].into_iter().chain(concurrent).chain(peer).collect()
     }
 }
 
@@ -250,7 +250,7 @@ impl Slowed {
         let more: &[&str] = match way {
             Way::Random => &["--order", "random"],
             Way::Concurrent => &["--concurrent"],
-            Way::Between | Way::Hyperfine => &[],
+            Way::Balanced | Way::Hyperfine => &[],
         };
         let run = format!("{{binary}} {}", self.words);
         campaign::arguments(&binaries.each_ref().map(String::as_str), self.plant.rounds, more, &run)

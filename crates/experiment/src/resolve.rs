@@ -91,7 +91,7 @@ impl Request {
             },
             order: value(&self.measure.order).unwrap_or(match self.is_concurrent() {
                 true => Order::Random,
-                false => Order::Between,
+                false => Order::Balanced,
             }),
             cache_model: value(&self.measure.cache_model).unwrap_or_default(),
             kvm: self.is_under_kvm(),
@@ -188,7 +188,7 @@ impl Request {
             _ => None,
         });
         let cpus = run.cpus.as_ref().filter(|cpus| !is_one(&cpus.value));
-        let order = self.measure.order.as_ref().filter(|order| order.value == Order::Between);
+        let order = self.measure.order.as_ref().filter(|order| order.value == Order::Balanced);
         let at_once = "would be of several of them at once";
         let refused = [
             metric.map(|(location, name)| {
@@ -211,8 +211,8 @@ impl Request {
             order.map(|one| {
                 (
                     &one.location,
-                    "order \"between\"".to_owned(),
-                    "gives the variants a slower place in each round",
+                    "order \"balanced\"".to_owned(),
+                    "cancels a drift from run to run, and no run follows another",
                 )
             }),
         ];

@@ -17,23 +17,24 @@ pub struct Slot {
     pub layout: u32,
 }
 
-/// Where the variants run in a round.
+/// In which order the participants run in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Between the baseline and the A/A control; every second round has the opposite order. The default of successive runs.
-    Between,
-    /// Anywhere: every order is equally likely, independent of the other rounds. The only order of concurrent runs.
+    /// Every participant is equally often at each position, and every second round has the opposite order. The default of
+    /// successive runs.
+    Balanced,
+    /// Every order is equally likely, independent of the other rounds. The only order of concurrent runs.
     Random,
 }
 
 impl Order {
     /// Both.
-    pub const ALL: [Order; 2] = [Order::Between, Order::Random];
+    pub const ALL: [Order; 2] = [Order::Balanced, Order::Random];
 
     /// The name in spec files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Order::Between => "between",
+            Order::Balanced => "balanced",
             Order::Random => "random",
         }
     }
@@ -46,8 +47,8 @@ pub struct Schedule {
     pub seed: u64,
     /// How many participants there are.
     pub participants: usize,
-    /// The baseline and the control, between which the others are run. Without them every order is equally likely.
-    pub reference: Option<[usize; 2]>,
+    /// In which orders they run.
+    pub order: Order,
     /// How many layouts each participant has: 0 or 1, if not several.
     pub layouts: u32,
     /// For how many rounds in a row a layout is kept: 2 where the second round has the opposite order, otherwise 1.
@@ -57,20 +58,15 @@ pub struct Schedule {
 impl Schedule {
     /// All participants, once each, for the round of that number.
     ///
-    /// With a reference, rounds come in twos. The first has the variants in a random order between the baseline and the
-    /// control, and chance decides which of these two is first; the second has the opposite order. A variant is then
-    /// compared with a run before it and with one after it, and a drift that is linear over both rounds cancels. From
-    /// eight participants on, the baseline and the control are at a quarter and at three quarters of the round, which
-    /// is closer to all others (least variance of the contrast under a random walk).
+    /// In a balanced order, rounds come in twos, of which the second has the opposite order: a drift that is linear over both
+    /// cancels. The next two begin with the second participant of these, and end with the first, until every participant was at
+    /// each position. A position's own effect, which changes slowly, then differs from round to round for a variant; if the variant always
+    /// ran between two runs of the baseline, it would be the same for many rounds, and no interval would cover it.
     pub fn round(&self, number: u32) -> Vec<Slot> {
-        let (first, is_mirrored) = match self.reference {
-            Some(_) => (number & !1, number & 1 == 1),
-            None => (number, false),
+        let order = match self.order {
+            Order::Balanced => self.balanced(number),
+            Order::Random => self.shuffled(number),
         };
-        let mut order = self.order(first);
-        if is_mirrored {
-            order.reverse();
-        }
         let layout = self.layout(number);
         let mut rng = Rng::named(self.seed, &["padding", &number.to_string()]);
         let slot = |participant| Slot { participant, padding: rng.below(MOST_PADDING), layout };
@@ -90,17 +86,19 @@ impl Schedule {
         layouts[place as usize] as u32
     }
 
-    fn order(&self, number: u32) -> Vec<usize> {
-        let mut rng = Rng::named(self.seed, &["schedule", &number.to_string()]);
-        let is_other = |one: &usize| self.reference.is_none_or(|reference| !reference.contains(one));
-        let mut order: Vec<usize> = (0..self.participants).filter(is_other).collect();
-        shuffle(&mut order, &mut rng);
-        if let Some(mut reference) = self.reference {
-            shuffle(&mut reference, &mut rng);
-            let outside = (self.participants / 4).saturating_sub(1).min(order.len() / 2);
-            order.insert(order.len() - outside, reference[1]);
-            order.insert(outside, reference[0]);
+    fn balanced(&self, number: u32) -> Vec<usize> {
+        let (pair, turns) = (number / 2, self.participants.max(1) as u32);
+        let mut order = self.shuffled(pair / turns);
+        order.rotate_left((pair % turns) as usize);
+        if number % 2 == 1 {
+            order.reverse();
         }
+        order
+    }
+
+    fn shuffled(&self, number: u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.participants).collect();
+        shuffle(&mut order, &mut Rng::named(self.seed, &["schedule", &number.to_string()]));
         order
     }
 }
@@ -116,8 +114,8 @@ fn shuffle(values: &mut [usize], rng: &mut Rng) {
 mod tests {
     use super::*;
 
-    fn schedule(seed: u64, participants: usize, reference: Option<[usize; 2]>) -> Schedule {
-        Schedule { seed, participants, reference, layouts: 1, rounds_a_layout: 2 }
+    fn schedule(seed: u64, participants: usize, order: Order) -> Schedule {
+        Schedule { seed, participants, order, layouts: 1, rounds_a_layout: 2 }
     }
 
     fn orders(schedule: Schedule, rounds: u32) -> Vec<Vec<usize>> {
@@ -129,8 +127,8 @@ mod tests {
     #[test]
     fn every_round_has_every_participant_once() {
         for participants in 2..70 {
-            for reference in [None, Some([0, participants - 1]), Some([1, 0])] {
-                for mut order in orders(schedule(7, participants, reference), 10) {
+            for kind in Order::ALL {
+                for mut order in orders(schedule(7, participants, kind), 10) {
                     order.sort_unstable();
                     assert!(order.into_iter().eq(0..participants));
                 }
@@ -141,22 +139,22 @@ mod tests {
     /// A campaign that is resumed must get the orders that it would have had: this test fails if they change.
     #[test]
     fn orders_and_paddings_never_change() {
-        let golden = |reference| -> Vec<Vec<(usize, usize)>> {
-            let slots = |number| schedule(7, 4, reference).round(number);
+        let golden = |order| -> Vec<Vec<(usize, usize)>> {
+            let slots = |number| schedule(7, 4, order).round(number);
             (0..3)
                 .map(|number| slots(number).iter().map(|slot| (slot.participant, slot.padding)).collect())
                 .collect()
         };
         assert_eq!(
-            golden(Some([0, 3])),
+            golden(Order::Balanced),
             [
-                [(0, 3854), (2, 2560), (1, 126), (3, 740)],
-                [(3, 3223), (1, 1484), (2, 4042), (0, 1991)],
-                [(0, 2675), (1, 898), (2, 2806), (3, 1316)]
+                [(3, 3854), (0, 2560), (2, 126), (1, 740)],
+                [(1, 3223), (2, 1484), (0, 4042), (3, 1991)],
+                [(0, 2675), (2, 898), (1, 2806), (3, 1316)]
             ]
         );
         assert_eq!(
-            golden(None),
+            golden(Order::Random),
             [
                 [(3, 3854), (0, 2560), (2, 126), (1, 740)],
                 [(3, 3223), (0, 1484), (1, 4042), (2, 1991)],
@@ -167,17 +165,17 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_order_and_another_seed_another() {
-        for reference in [None, Some([0, 3])] {
-            let rounds = |seed| (0..20).map(|n| schedule(seed, 4, reference).round(n)).collect::<Vec<_>>();
+        for order in Order::ALL {
+            let rounds = |seed| (0..20).map(|n| schedule(seed, 4, order).round(n)).collect::<Vec<_>>();
             assert_eq!(rounds(1), rounds(1));
             assert_ne!(rounds(1), rounds(2));
         }
     }
 
     #[test]
-    fn without_a_reference_every_participant_is_equally_likely_at_every_position() {
+    fn in_a_random_order_every_participant_is_equally_likely_at_every_position() {
         let mut places = [[0u32; 4]; 4];
-        for order in orders(schedule(3, 4, None), 4000) {
+        for order in orders(schedule(3, 4, Order::Random), 4000) {
             for (place, participant) in order.into_iter().enumerate() {
                 places[participant][place] += 1;
             }
@@ -187,25 +185,23 @@ mod tests {
     }
 
     #[test]
-    fn variants_run_between_the_baseline_and_the_control_and_both_come_first_equally_often() {
-        for participants in 3..8 {
-            let control = participants - 1;
-            let orders = orders(schedule(5, participants, Some([0, control])), 400);
-            for order in &orders {
-                let mut ends = [order[0], order[participants - 1]];
-                ends.sort_unstable();
-                assert_eq!(ends, [0, control]);
+    fn in_a_balanced_order_every_participant_is_at_every_position_twice_before_one_is_there_again() {
+        for participants in 2..12 {
+            let orders = orders(schedule(5, participants, Order::Balanced), 20 * participants as u32);
+            for block in orders.chunks(2 * participants) {
+                for place in 0..participants {
+                    let mut there: Vec<usize> = block.iter().map(|order| order[place]).collect();
+                    there.sort_unstable();
+                    assert!(there.into_iter().eq((0..2 * participants).map(|i| i / 2)), "{block:?}");
+                }
             }
-            // The opposite order follows each order, so that this is exact.
-            assert_eq!(orders.iter().filter(|order| order[0] == 0).count(), 200);
         }
     }
 
     #[test]
     fn a_linear_drift_cancels_over_two_rounds_in_every_comparison_with_the_baseline() {
         for participants in 3..40 {
-            let control = participants - 1;
-            let orders = orders(schedule(11, participants, Some([0, control])), 60);
+            let orders = orders(schedule(11, participants, Order::Balanced), 60);
             for pair in orders.chunks(2) {
                 let time = |one: usize| -> usize {
                     let place =
@@ -220,7 +216,7 @@ mod tests {
     #[test]
     fn every_layout_comes_once_before_one_comes_again_and_stays_for_a_pair_of_rounds() {
         for layouts in [2, 3, 8] {
-            let schedule = Schedule { layouts, ..schedule(3, 4, Some([0, 3])) };
+            let schedule = Schedule { layouts, ..schedule(3, 4, Order::Balanced) };
             let of_pairs: Vec<u32> = (0..5 * layouts).map(|pair| schedule.layout(2 * pair)).collect();
             assert!((0..10 * layouts).all(|round| schedule.layout(round) == of_pairs[round as usize / 2]));
             for turn in of_pairs.chunks(layouts as usize) {
@@ -232,6 +228,6 @@ mod tests {
             assert!(turns.iter().any(|turn| turn != &turns[0]), "the order is random");
             assert!(schedule.round(5).iter().all(|slot| slot.layout == schedule.layout(5)));
         }
-        assert!((0..20).all(|round| schedule(3, 4, None).layout(round) == 0));
+        assert!((0..20).all(|round| schedule(3, 4, Order::Random).layout(round) == 0));
     }
 }

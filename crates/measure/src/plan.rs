@@ -86,17 +86,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The order of the runs: unless it is random, the baseline and the control, where there is one, surround the variants.
-    /// In timed rounds a layout is kept for two rounds, so that a drift cancels within it.
+    /// The order of the runs. In timed rounds a layout is kept for two rounds, so that a drift cancels within it.
     pub fn schedule(&self, kind: RoundKind) -> Schedule {
-        let place = |role| self.participants.iter().position(|one| one.role == role);
-        let surrounding = place(Role::Baseline).zip(place(Role::Control));
         Schedule {
             seed: self.seed,
             participants: self.participants.len(),
-            reference: surrounding
-                .filter(|_| self.order == Order::Between)
-                .map(|(first, second)| [first, second]),
+            order: self.order,
             layouts: self.layouts,
             rounds_a_layout: if kind == RoundKind::Timed { 2 } else { 1 },
         }

@@ -103,21 +103,42 @@ pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The quantile of Student's t, for `p` from one half up; by bisection, since it is asked for a few times a verdict.
+/// The quantile of Student's t, for `p` from one half up: Newton's method on the logarithm of the tail, kept inside a
+/// bracket. It is asked for hundreds of times a verdict, where the rounds that would decide are looked for.
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    while 1.0 - 0.5 * student_two_sided(high, freedom) < p && high < 1e12 {
-        high *= 2.0;
+    let tails = 2.0 * (1.0 - p);
+    if tails >= 1.0 {
+        return 0.0;
     }
-    for _ in 0..100 {
-        let middle = 0.5 * (low + high);
-        if 1.0 - 0.5 * student_two_sided(middle, freedom) < p {
-            low = middle;
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    // The first terms of the expansion about the normal quantile (Abramowitz & Stegun 26.7.5).
+    let z = normal_quantile(p);
+    let mut t = z + (z.powi(3) + z) / (4.0 * freedom);
+    for _ in 0..200 {
+        let above = student_two_sided(t, freedom);
+        if above > tails {
+            low = t;
         } else {
-            high = middle;
+            high = t;
         }
+        let step = (above / tails).ln() * above / (2.0 * student_density(t, freedom));
+        let newton = t + step;
+        let next = match newton > low && newton < high {
+            true => newton,
+            false if high.is_finite() => 0.5 * (low + high),
+            false => 2.0 * t,
+        };
+        if (next - t).abs() <= 1e-15 * t {
+            return next;
+        }
+        t = next;
     }
-    0.5 * (low + high)
+    t
+}
+
+fn student_density(t: f64, freedom: f64) -> f64 {
+    let front = log_gamma(0.5 * (freedom + 1.0)) - log_gamma(0.5 * freedom) - 0.5 * (freedom * PI).ln();
+    (front - 0.5 * (freedom + 1.0) * (t * t / freedom).ln_1p()).exp()
 }
 
 /// The logarithm of the gamma function (Lanczos, g = 7, nine terms: about 15 digits).

@@ -171,7 +171,13 @@ impl RoundObserver<Ending> for Notes {
 }
 
 fn schedule(participants: usize) -> Schedule {
-    Schedule { seed: 7, participants, reference: Some([0, participants - 1]), layouts: 1, rounds_a_layout: 2 }
+    Schedule {
+        seed: 7,
+        participants,
+        order: widthwise_experiment::schedule::Order::Balanced,
+        layouts: 1,
+        rounds_a_layout: 2,
+    }
 }
 
 fn plan(participants: usize) -> RoundPlan {

@@ -13,7 +13,7 @@ use crate::run::page_cache;
 use crate::scale::group_run::run_group;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::LauncherPool;
-use widthwise_experiment::schedule::{Schedule, Slot as Turn};
+use widthwise_experiment::schedule::{Order, Schedule, Slot as Turn};
 
 impl Outcome for GroupRun {
     fn ending(&self) -> &Ending {
@@ -71,7 +71,7 @@ pub fn measure<O: RoundObserver<GroupRun>>(
         schedule: Schedule {
             seed: work.seed,
             participants: slots.len(),
-            reference: None,
+            order: Order::Random,
             layouts: 1,
             rounds_a_layout: 1,
         },

@@ -3,7 +3,7 @@
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
 
-use widthwise_experiment::schedule::{Schedule, Slot};
+use widthwise_experiment::schedule::{Order, Schedule, Slot};
 use widthwise_verdict::rng::Rng;
 use widthwise_verdict::trimmed_mean::adaptive;
 
@@ -73,8 +73,8 @@ pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) 
     let mut own: Vec<f64> = (0..participants).map(|_| normal(rng)).collect();
     let mut loaded = rng.unit() < 0.2;
     let mut walk = 0.0;
-    let reference = (participants > 2).then(|| [0, participants - 1]);
-    let schedule = Schedule { seed: rng.bits(), participants, reference, layouts: 1, rounds_a_layout: 2 };
+    let schedule =
+        Schedule { seed: rng.bits(), participants, order: Order::Balanced, layouts: 1, rounds_a_layout: 2 };
     for round in 0..rounds {
         for Slot { participant: who, .. } in schedule.round(round as u32) {
             let quiet = 0.007 * normal(rng);
