@@ -64,10 +64,10 @@ const PLANTS: [Plant; 4] = [
 /// How runs are made and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The default: the balanced order.
-    Balanced,
-    /// Every order equally likely, as before version 0.1 had an order.
+    /// The default: every order of a round is equally likely.
     Random,
+    /// Everyone is equally often at each position.
+    Balanced,
     /// The runs of a round share one CPU.
     Concurrent,
     /// By the peer.
@@ -77,8 +77,8 @@ enum Way {
 impl Way {
     fn title(self) -> &'static str {
         match self {
-            Way::Balanced => "widthwise",
-            Way::Random => "widthwise, `--order random`",
+            Way::Random => "widthwise",
+            Way::Balanced => "widthwise, `--order balanced`",
             Way::Concurrent => "widthwise, `--concurrent`",
             Way::Hyperfine => "hyperfine",
         }
@@ -89,7 +89,7 @@ impl Way {
     fn of(plant: &Plant) -> Vec<Way> {
         let peer = (plant.program == Program::Loop).then_some(Way::Hyperfine);
         let concurrent = (plant.program == Program::Loop && !plant.is_loaded).then_some(Way::Concurrent);
-        [Way::Balanced, Way::Random].into_iter().chain(concurrent).chain(peer).collect()
+        [Way::Random, Way::Balanced].into_iter().chain(concurrent).chain(peer).collect()
     }
 }
 
@@ -248,9 +248,9 @@ impl Slowed {
     fn ours(&self, way: Way) -> Vec<String> {
         let binaries = [format!("plain=./{}", self.program.name), format!("slowed=./{}", self.name)];
         let more: &[&str] = match way {
-            Way::Random => &["--order", "random"],
+            Way::Balanced => &["--order", "balanced"],
             Way::Concurrent => &["--concurrent"],
-            Way::Balanced | Way::Hyperfine => &[],
+            Way::Random | Way::Hyperfine => &[],
         };
         let run = format!("{{binary}} {}", self.words);
         campaign::arguments(&binaries.each_ref().map(String::as_str), self.plant.rounds, more, &run)

@@ -89,10 +89,7 @@ impl Request {
                 equal_within: self.equal_within()?,
                 estimator,
             },
-            order: value(&self.measure.order).unwrap_or(match self.is_concurrent() {
-                true => Order::Random,
-                false => Order::Balanced,
-            }),
+            order: value(&self.measure.order).unwrap_or(Order::Random),
             cache_model: value(&self.measure.cache_model).unwrap_or_default(),
             kvm: self.is_under_kvm(),
             layouts: self.layouts(estimator)?,

@@ -18,12 +18,16 @@ pub struct Slot {
 }
 
 /// In which order the participants run in a round.
+///
+/// In neither does a variant have a position of its own. A position's effect changes slowly, and differs from round to round
+/// for a variant; if the variant always ran between two runs of the baseline, it would be the same for many rounds,
+/// and no interval would cover it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Every participant is equally often at each position, and every second round has the opposite order. The default of
-    /// successive runs.
+    /// Every participant is equally often at each position, and every second round has the opposite order: a drift that is
+    /// linear over both cancels. Only for successive runs.
     Balanced,
-    /// Every order is equally likely, independent of the other rounds. The only order of concurrent runs.
+    /// Every order is equally likely, independent of the other rounds. The default.
     Random,
 }
 
@@ -58,10 +62,8 @@ pub struct Schedule {
 impl Schedule {
     /// All participants, once each, for the round of that number.
     ///
-    /// In a balanced order, rounds come in twos, of which the second has the opposite order: a drift that is linear over both
-    /// cancels. The next two begin with the second participant of these, and end with the first, until every participant was at
-    /// each position. A position's own effect, which changes slowly, then differs from round to round for a variant; if the variant always
-    /// ran between two runs of the baseline, it would be the same for many rounds, and no interval would cover it.
+    /// In a balanced order, rounds come in twos, of which the second has the opposite order. The next two begin with the second
+    /// participant of these, and end with the first, until every participant was at each position.
     pub fn round(&self, number: u32) -> Vec<Slot> {
         let order = match self.order {
             Order::Balanced => self.balanced(number),

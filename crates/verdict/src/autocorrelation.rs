@@ -1,7 +1,6 @@
 //! Serial correlation: rounds that resemble the rounds before them.
 //!
-//! Drift, heat and other programs' load do not correlate paired log-ratios: each participant is equally often at each position
-//! of a round, and every second round has the opposite order. The order cannot remove a state that belongs to one variant and outlives its runs, such as the placement of its
+//! Drift, heat and other programs' load do not correlate paired log-ratios: the order of every round is random. The order cannot remove a state that belongs to one variant and outlives its runs, such as the placement of its
 //! file in the page cache. Then `n` rounds are worth fewer than `n`, and the interval must be wider.
 
 /// The factor, at least 1, by which serial correlation widens an interval.

@@ -148,7 +148,7 @@ fn an_a_a_difference_raises_the_floor_and_is_not_called_different() {
     assert!(verdict.low > Some(1.0), "{verdict:?}");
     assert_eq!(
         reason(verdict),
-        "a difference of 3.4 % was seen, but this machine's floor is 5.0 %; its interval reaches beyond ±1 %"
+        "a difference of 3.5 % was seen, but this machine's floor is 5.0 %; its interval reaches beyond ±1 %"
     );
 }
 

@@ -177,8 +177,8 @@ fn words(comparison: &Comparison) -> Markup {
     let confidence = unbroken(&share(judging.confidence));
     let method = match judging.estimator {
         Estimator::Paired => {
-            "In every round the baseline, the variants and the A/A control run once each, on the same core; \
-             each of them is equally often at each position, and every second round has the opposite order. A round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
+            "In every round the baseline, the variants and the A/A control run once each, on the same core, \
+             in another order each time. A round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
              estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
              are 0 in some runs have no ratio: the difference of their means is shown, with its interval and unit."
         }

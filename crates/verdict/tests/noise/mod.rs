@@ -74,7 +74,7 @@ pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) 
     let mut loaded = rng.unit() < 0.2;
     let mut walk = 0.0;
     let schedule =
-        Schedule { seed: rng.bits(), participants, order: Order::Balanced, layouts: 1, rounds_a_layout: 2 };
+        Schedule { seed: rng.bits(), participants, order: Order::Random, layouts: 1, rounds_a_layout: 2 };
     for round in 0..rounds {
         for Slot { participant: who, .. } in schedule.round(round as u32) {
             let quiet = 0.007 * normal(rng);

@@ -30,7 +30,7 @@ pub struct Question {
     /// Build 8 layouts of each variant, or this number, so that verdicts do not depend on one code alignment
     #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "8", help_heading = "Measure")]
     randomize_layout: Option<u32>,
-    /// The order of a round: everyone equally often at each position (balanced), or each order equally likely (random)
+    /// The order of a round: each one equally likely (random), or everyone equally often at each position (balanced)
     #[arg(long, value_name = "NAME", help_heading = "Measure")]
     order: Option<String>,
 }
