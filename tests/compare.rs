@@ -182,6 +182,31 @@ fn the_ten_run_estimator_requires_ten_rounds() {
     lab.compare(&[&["--rounds", "6"], &arguments[..]].concat()).refuses(2, &["needs exactly 10 rounds"]);
 }
 
+/// How often the variant of two programs was at each position of a timed round.
+fn positions_of_the_variant(more: &str) -> [u32; 3] {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let report =
+        lab.compare_json(&format!("nap.c --abi x86-64,i386 --seed 4 --warmup 0 --rounds 24 {more} -- 1 1"));
+    let mut positions = [0; 3];
+    for run in report["runs"].as_array().unwrap().iter().filter(|run| run["variant"] == "i386") {
+        positions[run["position"].as_u64().unwrap() as usize] += 1;
+    }
+    positions
+}
+
+#[test]
+fn a_variant_has_no_position_of_its_own_in_the_rounds() {
+    let random = positions_of_the_variant("");
+    assert!(
+        random.iter().sum::<u32>() == 24 && random.iter().all(|count| (2..16).contains(count)),
+        "{random:?}"
+    );
+    // A balanced order would have equal counts with every seed.
+    assert_ne!(random, [8; 3]);
+    assert_eq!(positions_of_the_variant("--order balanced"), [8; 3]);
+}
+
 #[test]
 fn max_time_ends_a_campaign_and_the_seed_repeats_its_order() {
     let lab = Laboratory::new();

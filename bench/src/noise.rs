@@ -171,7 +171,7 @@ fn series(work_directory: &WorkDirectory, arguments: &[String]) -> anyhow::Resul
         (column("kind")?, column("began_ns")?, column("metric")?, column("value")?);
     let (round, position) = (column("round")?, column("position")?);
     let schedule =
-        Schedule { seed: SEED, participants: 3, order: Order::Balanced, layouts: 0, rounds_a_layout: 2 };
+        Schedule { seed: SEED, participants: 3, order: Order::Random, layouts: 0, rounds_a_layout: 2 };
     let padding = |cells: &[&str]| -> Option<usize> {
         let slots = schedule.round(cells.get(round)?.parse().ok()?);
         Some(slots.get(cells.get(position)?.parse::<usize>().ok()?)?.padding)

@@ -55,7 +55,7 @@ pub struct Schedule {
     pub order: Order,
     /// How many layouts each participant has: 0 or 1, if not several.
     pub layouts: u32,
-    /// For how many rounds in a row a layout is kept: 2 where the second round has the opposite order, otherwise 1.
+    /// For how many rounds in a row a layout is kept.
     pub rounds_a_layout: u32,
 }
 

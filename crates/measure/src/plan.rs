@@ -86,7 +86,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The order of the runs. In timed rounds a layout is kept for two rounds, so that a drift cancels within it.
+    /// The order of the runs. In timed rounds a layout is kept for two rounds: in the balanced order a drift cancels within it.
     pub fn schedule(&self, kind: RoundKind) -> Schedule {
         Schedule {
             seed: self.seed,

@@ -356,7 +356,7 @@ mod tests {
             warmup: 0,
             memory: 0,
             judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
-            order: widthwise_experiment::schedule::Order::Balanced,
+            order: widthwise_experiment::schedule::Order::Random,
             cache_model: Default::default(),
             kvm: false,
             layouts: 0,
@@ -533,7 +533,7 @@ mod tests {
     fn the_confidence_text_names_the_confidence_the_risk_and_the_comparisons() {
         let experiment = |confidence| Experiment {
             judging: Judging { confidence, equal_within: 0.01, estimator: Estimator::Paired },
-            order: widthwise_experiment::schedule::Order::Balanced,
+            order: widthwise_experiment::schedule::Order::Random,
             cache_model: Default::default(),
             kvm: false,
             layouts: 0,

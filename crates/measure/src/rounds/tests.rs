@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use widthwise_experiment::schedule::Order;
+
 use super::*;
 
 impl Outcome for Ending {
@@ -171,13 +173,7 @@ impl RoundObserver<Ending> for Notes {
 }
 
 fn schedule(participants: usize) -> Schedule {
-    Schedule {
-        seed: 7,
-        participants,
-        order: widthwise_experiment::schedule::Order::Balanced,
-        layouts: 1,
-        rounds_a_layout: 2,
-    }
+    Schedule { seed: 7, participants, order: Order::Balanced, layouts: 1, rounds_a_layout: 2 }
 }
 
 fn plan(participants: usize) -> RoundPlan {

@@ -3,6 +3,7 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::model::Estimator;
+use widthwise_experiment::schedule::Order;
 use widthwise_experiment::units::Unit;
 use widthwise_verdict::wording::{self, share};
 
@@ -173,19 +174,23 @@ fn quoted(word: &str) -> String {
 }
 
 fn words(comparison: &Comparison) -> Markup {
-    let judging = &comparison.campaign.experiment.judging;
+    let experiment = &comparison.campaign.experiment;
+    let judging = &experiment.judging;
     let confidence = unbroken(&share(judging.confidence));
+    let order = match experiment.order {
+        Order::Random => "in a random order",
+        Order::Balanced => "each equally often at each position",
+    };
     let method = match judging.estimator {
-        Estimator::Paired => {
-            "In every round the baseline, the variants and the A/A control run once each, on the same core, \
-             in another order each time. A round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
+        Estimator::Paired => format!(
+            "In every round the baseline, the variants and the A/A control run once each, on the same core, {order}. \
+             A round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
              estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
              are 0 in some runs have no ratio: the difference of their means is shown, with its interval and unit."
-        }
-        Estimator::TenRunTrim => {
-            "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
+        ),
+        Estimator::TenRunTrim => "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
              averages is shown, and resampling the rounds gives the interval. The user requested this, for comparison with work that did so."
-        }
+            .to_owned(),
     };
     let within = wording::margin(judging.equal_within);
     let terms: [(&str, String); 9] = [

@@ -270,8 +270,8 @@ pub fn positions(comparison: &Comparison, metric: Metric, series: &[Series]) -> 
         figure class="places" {
             figcaption {
                 strong { "By position in the round" }
-                span { "Median and middle half of all variants’ timed runs, each against its own variant’s median. Each "
-                    "of them is at every position, so that an effect of a position is no difference." }
+                span { "Median and middle half of all variants’ timed runs, each against its own variant’s median. Every "
+                    "variant runs at each position, so that what a position costs is not taken for a difference between variants." }
             }
             @for (place, values) in by_place.iter().enumerate() {
                 @let [low, median, high] = quartiles(values);

@@ -63,7 +63,7 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
         warmup: 0,
         memory: 0,
         judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
-        order: widthwise_experiment::schedule::Order::Balanced,
+        order: widthwise_experiment::schedule::Order::Random,
         cache_model: Default::default(),
         kvm: false,
         layouts: 0,
