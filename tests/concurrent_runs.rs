@@ -56,9 +56,9 @@ fn the_runs_of_a_round_overlap_and_the_slower_program_is_found() {
                JOIN (SELECT min(value) AS least, round FROM samples WHERE metric = 'cpu' GROUP BY round) USING (round)
                WHERE apart < least";
     assert!(laboratory::count(&database, sql) >= 6, "of 9 rounds: {report:#}");
-    // The order of the begin changes what a run takes.
+    // The order of the begin changes what a run takes. Nine random orders are all of one kind in one of 6000 campaigns.
     let sql = "SELECT count(DISTINCT position) FROM run WHERE variant = (SELECT id FROM variant WHERE name = 'more')";
-    assert_eq!(laboratory::count(&database, sql), 3);
+    assert!(laboratory::count(&database, sql) > 1, "{report:#}");
     let cpus: std::collections::BTreeSet<u64> =
         report["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect();
     assert_eq!(cpus.len(), 1);

@@ -87,27 +87,30 @@ fn every_form_of_debug_information_is_read_or_named() {
 fn a_rust_programs_functions_are_matched_although_their_hashes_differ() {
     let lab = Laboratory::new();
     lab.write("main.rs", "#[inline(never)]\nfn work(of: u64) -> u64 { of.rotate_left(3) ^ 5 }\nfn main() { println!(\"{}\", work(std::env::args().count() as u64)); }\n");
-    for (name, level) in [("fast", "3"), ("small", "s")] {
-        let mut rustc = std::process::Command::new("rustc");
-        rustc.current_dir(lab.path(".")).args([
-            "-g",
-            "-C",
-            &format!("opt-level={level}"),
-            "main.rs",
-            "-o",
-            name,
-        ]);
-        if !rustc.output().is_ok_and(|done| done.status.success()) {
-            return skipped("rustc does not work here");
+    // The compiler's default mangling, and the one that has no hash at a name's end.
+    for mangling in ["", "-Csymbol-mangling-version=v0"] {
+        for (name, level) in [("fast", "3"), ("small", "s")] {
+            let mut rustc = std::process::Command::new("rustc");
+            rustc.current_dir(lab.path(".")).args([
+                "-g",
+                &format!("-Copt-level={level}"),
+                "main.rs",
+                "-o",
+                name,
+            ]);
+            rustc.args(Some(mangling).filter(|option| !option.is_empty()));
+            if !rustc.output().is_ok_and(|done| done.status.success()) {
+                return skipped("rustc does not work here");
+            }
         }
-    }
-    let document = explained(&lab, "./fast ./small");
-    sums(&lab, &document, "./fast ./small");
-    let functions = document["sections"]["code"]["functions"].as_array().unwrap().iter();
-    let work: Vec<&Value> = functions.filter(|function| function["name"] == "main::work").collect();
-    assert_eq!(work.len(), 1, "{work:#?}");
-    for side in ["baseline", "variant"] {
-        assert_eq!(work[0][side]["copies"], 1, "{work:#?}");
+        let document = explained(&lab, "./fast ./small");
+        sums(&lab, &document, "./fast ./small");
+        let functions = document["sections"]["code"]["functions"].as_array().unwrap().iter();
+        let work: Vec<&Value> = functions.filter(|function| function["name"] == "main::work").collect();
+        assert_eq!(work.len(), 1, "{mangling}: {work:#?}");
+        for side in ["baseline", "variant"] {
+            assert_eq!(work[0][side]["copies"], 1, "{mangling}: {work:#?}");
+        }
     }
 }
 

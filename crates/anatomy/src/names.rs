@@ -323,27 +323,26 @@ pub(crate) fn without_copies(function: &str) -> &str {
     }
 }
 
-/// The demangled name; other names stay as they are.
+/// The demangled name, of C++ or of Rust; other names stay as they are.
+///
+/// The hashes in Rust's names, of both its manglings, are left out: each build has others.
 pub(crate) fn demangled(name: &str) -> String {
     // `name@@VERSION` of a symbol table.
     let name = name.split('@').next().unwrap_or(name);
-    if !name.starts_with("_Z") {
+    if !is_mangled(name) {
         return name.to_owned();
     }
-    let shown = cpp_demangle::Symbol::new(name)
-        .ok()
-        .and_then(|symbol| symbol.demangle().ok())
-        .unwrap_or_else(|| name.to_owned());
-    without_hash(&shown).to_owned()
+    // Rust's older mangling is that of C++ with a hash behind it: asked first.
+    if let Ok(shown) = rustc_demangle::try_demangle(name) {
+        return format!("{shown:#}");
+    }
+    let shown = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    shown.unwrap_or_else(|| name.to_owned())
 }
 
-/// Without the hash that Rust's older mangling puts behind a name, `core::fmt::write::h0123456789abcdef`: each build has another.
-fn without_hash(name: &str) -> &str {
-    let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match name.rsplit_once("::h") {
-        Some((function, hash)) if is_hash(hash) => function,
-        _ => name,
-    }
+/// Names of C++'s ABI (Itanium's), which Rust's older mangling looks like, and of Rust's `v0` mangling (RFC 2603).
+fn is_mangled(name: &str) -> bool {
+    name.starts_with("_Z") || name.starts_with("_R")
 }
 
 /// The key by which a symbol of one build is looked for in another, and the name that is shown.
@@ -353,7 +352,7 @@ pub fn key_of_symbol(symbol: &[u8]) -> (String, String) {
     let text = String::from_utf8_lossy(symbol);
     let base = without_copies(&text);
     let shown = demangled(base);
-    let key = match base.starts_with("_Z") {
+    let key = match is_mangled(base) && shown != base {
         true => key(&shown),
         // A C function has one name in every ABI: aliases are names of their own here.
         false => shown.clone(),
