@@ -1,11 +1,12 @@
 //! Compilers: every pair of gcc and g++, clang and clang++ on the PATH, under the names experiments use.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -291,15 +292,30 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
+/// What a compiler prints for `--version`. clang is asked once under all of its names, which are links to one file and print
+/// the same: its libraries take tens of milliseconds to load. gcc prints the name that it was called by.
+fn version_text(path: &Path, real: &Path) -> Option<String> {
+    static CLANGS: Mutex<BTreeMap<PathBuf, Option<String>>> = Mutex::new(BTreeMap::new());
+    let ask = || {
+        let output = tool_output::run(Command::new(path).arg("--version"), Duration::from_secs(5)).ok()?;
+        output.status.success().then_some(output.stdout)
+    };
+    let is_clang = real.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"clang"));
+    if !is_clang {
+        return ask();
+    }
+    let mut clangs = CLANGS.lock().unwrap_or_else(PoisonError::into_inner);
+    clangs.entry(real.to_owned()).or_insert_with(ask).clone()
+}
+
+fn behind_every_link(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 /// Identifies a candidate.
 fn ask(candidate: Candidate) -> Option<Found> {
-    let output =
-        tool_output::run(Command::new(&candidate.path).arg("--version"), Duration::from_secs(5)).ok()?;
-    if !output.status.success() {
-        return None;
-    }
-    let (family, version, banner) = identify(&output.stdout)?;
-    let real = candidate.path.canonicalize().unwrap_or_else(|_| candidate.path.clone());
+    let real = behind_every_link(&candidate.path);
+    let (family, version, banner) = identify(&version_text(&candidate.path, &real)?)?;
     Some(Found { path: candidate.path, suffix: candidate.suffix, real, family, version, banner })
 }
 
@@ -404,9 +420,8 @@ fn complete(named: Named, path: &OsStr) -> Compiler {
     };
     let major = format!("-{}", numbers(&found.version).first().copied().unwrap_or(0));
     let same_version = |cxx: &PathBuf| {
-        tool_output::run(Command::new(cxx).arg("--version"), Duration::from_secs(5))
-            .ok()
-            .and_then(|output| identify(&output.stdout))
+        version_text(cxx, &behind_every_link(cxx))
+            .and_then(|text| identify(&text))
             .is_some_and(|(family, version, _)| family == found.family && version == found.version)
     };
     let cxx = [found.suffix.as_str(), major.as_str(), ""]

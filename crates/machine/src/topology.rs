@@ -1,6 +1,7 @@
 //! Packages, cores, SMT siblings, caches, memory nodes, kinds of core; and which core to measure on.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 mod core_choice;
 mod hwloc;
@@ -15,9 +16,11 @@ impl Topology {
     pub fn here() -> Topology {
         let root = Path::new("/");
         let fallback = Topology::from_sysfs(root);
-        match hwloc::ask() {
+        // What is built into the machine stays the same; which CPUs are allowed may change.
+        static BY_HWLOC: OnceLock<Option<Topology>> = OnceLock::new();
+        match BY_HWLOC.get_or_init(hwloc::ask) {
             Some(found) if !found.cores.is_empty() => {
-                Topology { allowed: fallback.allowed, offline: fallback.offline, ..found }
+                Topology { allowed: fallback.allowed, offline: fallback.offline, ..found.clone() }
             }
             _ => fallback,
         }
