@@ -200,8 +200,9 @@ for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-1
     fetched "sim-$compiler" "the simulation library by this compiler; \`make test\` uses the system's gcc" \
         "$needed" "Debian's archive has no such package here, or cannot be reached" $builds "$compiler"
 done
-part chance "one binary under two names, recorded ten times as often as by \`make test\`, has no difference" \
-    env WIDTHWISE_LANE=chance "$CARGO" test --locked --package widthwise --test whole_machine one_binary
+part more "shapes of threads, children of a recorded program and recordings that \`make test\` has fewer of" \
+    env WIDTHWISE_LANE=more "$CARGO" test --locked --package widthwise --test whole_machine --test command_line -- \
+    one_binary_under_two_names scale::members thousands_of_children
 part kernels "kernels of both widths, fetched and booted, and programs that fail there; \`make test\` boots one" \
     env WIDTHWISE_LANE=kernels "$CARGO" test --locked --package widthwise --test command_line -- kernels:: kernel_failures:: machine_counters:: operations_on_kernels::
 fetched documentation "commands of the documentation that fetch and build packages, and those of the benchmarks" bench \

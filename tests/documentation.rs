@@ -251,9 +251,9 @@ fn network_failure(printed: &CommandOutput) -> Option<String> {
     (printed.status != Some(0)).then(|| found.next().map(str::to_owned)).flatten()
 }
 
-/// Whether a command fetches and builds a package, or a real program's folder: minutes.
+/// Whether a command fetches and builds a package, or builds and measures a real program's folder: minutes together.
 fn takes_minutes(command: &str) -> bool {
-    ["debian:", "experiments/", "./lua-5.4"].iter().any(|what| command.contains(what))
+    ["debian:", "experiments/", "./lua-5.4", "workloads/reco"].iter().any(|what| command.contains(what))
 }
 
 /// Runs every command of these pages that is `wanted`, and fails with a list of those that fail.

@@ -3,7 +3,6 @@
 mod campaigns;
 mod members;
 mod reports;
-mod sharing;
 mod speed_up;
 mod waiting;
 
@@ -11,7 +10,7 @@ use crate::laboratory::{repository, CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// `workers.c`, with the header that it needs.
-fn lab() -> Laboratory {
+pub(super) fn lab() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("workers.c");
     lab.copy(&repository().join("runtime/marks/widthwise-marks.h"), "widthwise-marks.h");
@@ -50,32 +49,32 @@ fn once(lab: &Laboratory, run: &str, options: &str) -> CommandOutput {
     scale(lab, "x86-64", run, &format!("--rounds 1 --warmup 0 --memory=0 {options}"))
 }
 
-fn measured(lab: &Laboratory, abis: &str, run: &str, options: &str) -> Value {
+pub(super) fn measured(lab: &Laboratory, abis: &str, run: &str, options: &str) -> Value {
     let output = scale(lab, abis, run, &format!("{options} --json"));
     assert_eq!(output.status, Some(0), "{output:?}");
     output.json()
 }
 
-fn table<'a>(report: &'a Value, variant: &str, mode: &str) -> &'a Value {
+pub(super) fn table<'a>(report: &'a Value, variant: &str, mode: &str) -> &'a Value {
     let tables = report["tables"].as_array().unwrap();
     let found =
         tables.iter().find(|t| t["variant"].as_str().unwrap().starts_with(variant) && t["mode"] == mode);
     found.unwrap_or_else(|| panic!("no table of {variant} {mode}: {tables:?}"))
 }
 
-fn row(table: &Value, processes: u64) -> &Value {
+pub(super) fn row(table: &Value, processes: u64) -> &Value {
     let rows = table["rows"].as_array().unwrap();
     rows.iter()
         .find(|row| row["processes"] == processes)
         .unwrap_or_else(|| panic!("no {processes}: {rows:?}"))
 }
 
-fn estimate(figure: &Value) -> f64 {
+pub(super) fn estimate(figure: &Value) -> f64 {
     figure["estimate"].as_f64().unwrap_or_else(|| panic!("no estimate: {figure}"))
 }
 
 #[track_caller]
-fn about(value: f64, truth: f64, share: f64) {
+pub(super) fn about(value: f64, truth: f64, share: f64) {
     assert!((value / truth - 1.0).abs() <= share, "{value} is not {truth} within {share}");
 }
 

@@ -4,6 +4,7 @@
 
 mod laboratory;
 
+mod asleep;
 mod concurrent;
 mod explain;
 mod others;

@@ -1,8 +1,8 @@
 //! Memory that children share, and jobs do not.
 
-use super::{about, estimate, lab, measured, row, table};
 use crate::laboratory::alone::asleep;
 use crate::laboratory::outcomes::skipped;
+use crate::scale::{about, estimate, lab, measured, row, table};
 
 const MIB: f64 = 1_048_576.0;
 

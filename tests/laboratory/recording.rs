@@ -182,7 +182,13 @@ impl Ended {
     /// The program succeeded, and standard error is empty.
     pub fn well(self) -> Ended {
         assert_eq!(self.stderr, "", "{}: {:?}", self.what, self.status);
-        assert_eq!((self.status.code(), self.status.signal()), (Some(0), None), "{}", self.what);
+        assert_eq!(
+            (self.status.code(), self.status.signal()),
+            (Some(0), None),
+            "{}: {}",
+            self.what,
+            self.stdout
+        );
         self
     }
 

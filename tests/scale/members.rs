@@ -4,8 +4,18 @@ use std::collections::BTreeSet;
 
 use super::{about, estimate, lab, measured, numbers, once, pooled, pools, row, runs, table};
 use crate::laboratory::alone::alone;
-use crate::laboratory::outcomes::skipped;
+use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::{is_root, Laboratory};
+
+/// All shapes in `make test-all`, some in `make test`.
+#[track_caller]
+fn every_shape<T>(all: T, some: T) -> T {
+    if is_lane("more") {
+        return all;
+    }
+    skipped("about half of the shapes: `make test-all PARTS=more`");
+    some
+}
 
 /// The CPU time of a run is that of all its processes and threads, including those that have ended, and is divided among the requested number
 /// of members.
@@ -13,11 +23,17 @@ use crate::laboratory::{is_root, Laboratory};
 fn cpu_time_includes_every_thread_and_child() {
     let _alone = alone();
     let lab = pools();
-    let shapes = [
+    let all = [
         ("threads", &["one", "two", "nested", "main", "team", "detached", "helper", "many", "phases"][..]),
         ("fork", &["forks", "refork", "exec", "double", "orphans"]),
         ("jobs", &["alone", "two"]),
     ];
+    let some = [
+        ("threads", &["nested", "team", "detached", "many"][..]),
+        ("fork", &["refork", "exec", "orphans"]),
+        ("jobs", &["two"]),
+    ];
+    let shapes = every_shape(all, some);
     for (mode, shape) in
         shapes.iter().flat_map(|(mode, shapes)| shapes.iter().map(move |shape| (*mode, *shape)))
     {
@@ -78,8 +94,10 @@ fn working_threads_and_children_have_their_own_cpus() {
     }
     let _alone = alone();
     let lab = pools();
-    let shapes =
+    let all =
         [("threads", &["one", "two", "nested", "helper", "detached"][..]), ("fork", &["refork", "double"])];
+    let some = [("threads", &["two", "nested", "detached"][..]), ("fork", &["refork"])];
+    let shapes = every_shape(all, some);
     for (mode, shape) in
         shapes.iter().flat_map(|(mode, shapes)| shapes.iter().map(move |shape| (*mode, *shape)))
     {

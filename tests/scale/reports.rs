@@ -41,7 +41,7 @@ fn every_format_shows_the_same_campaign() {
     let output = scale(
         &lab,
         "x86-64,i386",
-        "fork {processes} {events} event=2000 own=4 hold=150",
+        "fork {processes} {events} event=2000 own=4 hold=80",
         "--processes 1,2 --events 8 --rounds 6 --warmup 0 --memory=1",
     );
     assert_eq!(output.status, Some(0), "{output:?}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use widthwise_anatomy::code;
 use widthwise_anatomy::elf::Elf;
@@ -35,8 +36,18 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// One program in three ABIs: stripped or not, position-independent, static, with compressed debug sections.
-fn own(folder: &Path) -> Vec<PathBuf> {
+/// One program in three ABIs: stripped or not, position-independent, static, with compressed debug sections. Built once for
+/// all tests.
+fn own() -> &'static [PathBuf] {
+    static OWN: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole-files");
+        std::fs::create_dir_all(&folder).unwrap();
+        built_in(&folder)
+    })
+}
+
+fn built_in(folder: &Path) -> Vec<PathBuf> {
     let source = folder.join("program.cpp");
     std::fs::write(&source, SOURCE).unwrap();
     let mut files = Vec::new();
@@ -61,13 +72,17 @@ fn own(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// No machine's programs of a hundred megabytes.
+const LARGEST: u64 = 4 << 20;
+
 /// The first programs of a folder that are ELF files, in the order of their names.
 fn of_folder(folder: &str, count: usize) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
     let is_elf = |path: &PathBuf| {
-        path.is_file() && std::fs::read(path).is_ok_and(|bytes| widthwise_anatomy::elf::is_elf(&bytes))
+        path.metadata().is_ok_and(|file| file.is_file() && file.len() <= LARGEST)
+            && std::fs::read(path).is_ok_and(|bytes| widthwise_anatomy::elf::is_elf(&bytes))
     };
     let programs: Vec<PathBuf> = all.into_iter().filter(is_elf).take(count).collect();
     assert_eq!(programs.len(), count, "{folder} has fewer programs");
@@ -83,8 +98,7 @@ fn printed_by_size(path: &Path) -> [u64; 3] {
 
 #[test]
 fn the_rows_sum_to_the_file_and_text_data_and_bss_are_those_of_size() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = [own(folder.path()), of_folder("/usr/bin", 30)].concat();
+    let files = [own(), &of_folder("/usr/bin", 30)].concat();
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let elf = Elf::read(&bytes).unwrap();
@@ -130,13 +144,12 @@ fn like_objdump(path: &Path) -> usize {
 
 #[test]
 fn the_instructions_of_each_function_are_those_of_objdump() {
-    let folder = tempfile::tempdir().unwrap();
     let mut compared = 0;
-    for path in own(folder.path()) {
+    for path in own() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // Functions of relocatable files share their addresses; stripped ones have none.
         if !name.ends_with("object") && !name.ends_with("stripped") {
-            let functions = like_objdump(&path);
+            let functions = like_objdump(path);
             assert!(functions > 5, "{name}: {functions}");
             compared += functions;
         }
@@ -165,8 +178,7 @@ fn the_code_of_stripped_programs_is_decoded_as_objdump_does() {
 
 #[test]
 fn cut_and_changed_files_are_errors_or_exact() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = &own(folder.path())[1];
+    let path = &own()[1];
     let whole = std::fs::read(path).unwrap();
     let mut seed = 1u32;
     for round in 0..4000 {

@@ -1,0 +1,87 @@
+//! Claims of `explain` on the allocator: what the system gives a program beside what it asks for, as means over time.
+
+use crate::explain::{binaries, compared, explained, reported};
+use crate::laboratory;
+use crate::laboratory::alone::asleep;
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::Laboratory;
+use serde_json::Value;
+
+/// If other programs kept the sampler from its CPU, no sentence may use its samples: the
+/// reason for skipping the rest of a test.
+fn too_few_looks(text: &str) -> Option<&'static str> {
+    let is_withheld =
+        text.contains("What the system gives them for the heap is not compared: changing too fast");
+    is_withheld.then_some("other programs had the CPUs: the samples hold for less than 80 % of the run")
+}
+
+#[test]
+fn unwritten_memory_is_not_attributed_to_the_allocator() {
+    let _asleep = asleep();
+    let lab = Laboratory::new();
+    binaries(&lab, "-DHALF");
+    compared(&lab, "held", "--rounds 1 --heap");
+    let text = explained(&lab, "--heap");
+    assert!(text.contains("one and other have the same peak heap"), "{text}");
+    assert!(!text.contains("due to the allocator"), "{text}");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
+    assert!(text.contains("The system sees something else"), "{text}");
+    assert!(text.contains("The rest was allocated and never written to"), "{text}");
+}
+
+#[test]
+fn a_longer_phase_is_not_attributed_to_the_allocator() {
+    let _asleep = asleep();
+    let lab = Laboratory::new();
+    binaries(&lab, "-DSTAY=1200");
+    compared(&lab, "phases", "--rounds 1 --heap");
+    let text = explained(&lab, "--heap");
+    assert!(!text.contains("is due to the allocator") && !text.contains("never written to"), "{text}");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
+    // The means differ, since one holds all of its blocks for longer.
+    assert!(text.contains("The system sees something else"), "{text}");
+    assert!(text.contains("when each has how much makes the rest"), "{text}");
+}
+
+/// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
+#[test]
+fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
+    let _asleep = asleep();
+    let lab = Laboratory::new();
+    lab.copy(&laboratory::repository().join("workloads/stress/events.cpp"), "events.cpp");
+    let recorded = |more: &str| {
+        let words = format!("events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap {more}");
+        let output = lab.compare(&words);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        explained(&lab, "--heap")
+    };
+    let text = recorded("");
+    let reported = reported(&lab);
+    let mean = |side: &str, what: &str| {
+        let value = reported.pointer(&format!("/{side}/system/{what}_bytes")).and_then(Value::as_f64);
+        value.unwrap_or_else(|| panic!("{side} {what}: {reported:#}"))
+    };
+    let saving = |what: &str| 1.0 - mean("b", what) / mean("a", what);
+    assert!((0.4..0.6).contains(&saving("resident")), "{reported:#}");
+    assert!((0.0..0.1).contains(&saving("asked")), "{reported:#}");
+    // The baskets are nearly all of it.
+    assert!((20e6..30e6).contains(&mean("a", "kept_in_heap")), "{reported:#}");
+    assert!(mean("b", "kept") < 1e6, "{reported:#}");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
+    assert!(text.contains("The system sees something else"), "{text}");
+    assert!(text.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{text}");
+    // With the threshold pinned RSS and heap agree, as far as the recordings of one variant do.
+    let text = recorded("--set-env MALLOC_MMAP_THRESHOLD_=131072");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
+    let is_same = text.contains("The system sees the same");
+    let is_undecided = text.contains("these differ by no more than recordings of one variant do");
+    assert!(is_same || is_undecided, "{text}");
+}
