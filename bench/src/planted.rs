@@ -181,7 +181,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         method: format!(
             "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. It is the CPU time of a build without work, measured by a campaign of its own under the same load. \
              The work lasts about {} ms, and {} ms under load. {} \
-             All ways look for a slowdown in turn, campaign by campaign. Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; `--order random` is how rounds were ordered before; hyperfine, which measures wall time, has found it if Welch's interval of as many exported times lies above 1 and includes it. \
+             All ways look for a slowdown in turn, campaign by campaign. Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; `--order balanced` is the other order of a round; hyperfine, which measures wall time, has found it if Welch's interval of as many exported times lies above 1 and includes it. \
              The cache below the loads of the pointer chase may be shared with other virtual machines: what these do is then in its time, and no order or estimator removes it ([measuring.md](measuring.md#where-the-noise-comes-from-and-which-order-and-estimator-help)).",
             constants.join(", "),
             LASTS.as_millis(),
