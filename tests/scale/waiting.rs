@@ -57,11 +57,13 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
                 "{row}"
             );
             let (lost, waited) = (&row["waiting"]["lost"], &row["waiting"]["waited"]);
-            assert!(lost.as_f64() > Some(0.05) && waited.as_f64() > Some(0.05), "{row}");
+            // The competitors may have had the reader's CPU, too.
+            let is_known = waited.as_f64() > Some(0.05) || row["waiting"]["unknown"].is_string();
+            assert!(lost.as_f64() > Some(0.05) && is_known, "{row}");
         }
         assert_eq!(table["amdahl"]["verdict"], "withheld", "{}", table["amdahl"]);
         let text = unfolded(&lab.widthwise("report").stdout);
-        assert!(text.contains("Withheld: with 1, the tasks waited "), "{text}");
+        assert!(text.contains("Withheld: with 1, the tasks "), "{text}");
         assert!(!text.contains("highest throughput measured"), "{text}");
     }
 }

@@ -22,7 +22,7 @@ pub struct Waiting {
     pub waited: Option<f64>,
     /// Why it is absent.
     pub unknown: Option<String>,
-    /// Share of their time that was lost to others.
+    /// Share of their time that was lost to others; where waiting is unknown, that they may have lost at most.
     pub lost: f64,
     /// Who took most of it.
     pub taker: Taker,
@@ -50,6 +50,8 @@ pub struct Starved {
     pub lost: u16,
     /// Who used their CPUs.
     pub taker: Taker,
+    /// How long they waited is unknown: they lost at most that.
+    pub at_most: bool,
 }
 
 impl Waiting {
@@ -63,7 +65,10 @@ impl Waiting {
         if recorded.is_empty() {
             return None;
         }
-        let (by_wait, quota) = lost_waiting(&waits);
+        let (by_wait, quota) = match waits.is_empty() {
+            true => may_have_lost(&recorded),
+            false => lost_waiting(&waits),
+        };
         let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
@@ -89,7 +94,8 @@ impl Waiting {
     /// Whether a cell of so many processes is withheld, and why.
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
-        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker })
+        let at_most = self.waited.is_none() && self.taker != Taker::Host;
+        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker, at_most })
     }
 }
 
@@ -123,6 +129,20 @@ fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> (f64, bool) {
     (of_all.max(of_one), throttled > others)
 }
 
+/// The share that tasks may have lost where no waiting was read: what others used, but no more than the CPUs had beside the
+/// tasks' own time; and whether a quota had most of it.
+fn may_have_lost(recorded: &[(&GroupRun, &CpuWait)]) -> (f64, bool) {
+    let sum = |of: &dyn Fn(&GroupRun, &CpuWait) -> u64| -> f64 {
+        recorded.iter().map(|(run, wait)| of(run, wait) as f64).sum()
+    };
+    let (others, throttled) = (sum(&|_, wait| wait.others_ns), sum(&|_, wait| wait.throttled_ns));
+    let uncertain = recorded.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
+    let free = sum(&|run, wait| (run.elapsed_ns * wait.cpus as u64).saturating_sub(run.cpu_ns));
+    let lost = (others + throttled - uncertain * (recorded.len() as f64).sqrt()).min(free).max(0.0);
+    let (used, elapsed) = (sum(&|run, _| run.cpu_ns), sum(&|run, _| run.elapsed_ns));
+    (lost / (lost + used).max(elapsed).max(1.0), throttled > others)
+}
+
 impl Starved {
     /// What its tasks lost, in percent of their time.
     pub fn percent(&self) -> f64 {
@@ -143,7 +163,12 @@ impl fmt::Display for Taker {
 impl fmt::Display for Starved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (processes, percent) = (self.processes, self.percent());
-        write!(f, "with {processes}, the tasks waited {percent:.0} % of their time for a CPU {}", self.taker)
+        let waited = if self.at_most { "may have waited up to" } else { "waited" };
+        write!(
+            f,
+            "with {processes}, the tasks {waited} {percent:.0} % of their time for a CPU {}",
+            self.taker
+        )
     }
 }
 
@@ -237,11 +262,24 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_wait_is_reported_as_unknown_and_not_as_starved() {
-        let wait = CpuWait { unknown: Some("no schedstat".into()), others_ns: 1000 * MS, ..wait() };
-        let found = of(wait);
-        assert_eq!((found.starved(2), found.waited), (None, None));
-        assert_eq!((found.unknown.as_deref(), found.others), (Some("no schedstat"), 0.5));
+    fn an_unknown_wait_starves_a_cell_if_others_had_the_cpus() {
+        // Others had 1000 of 2000 ms and the tasks 1000; 30 of them are uncertain.
+        let unknown = CpuWait { unknown: Some("no schedstat".into()), others_ns: 1000 * MS, ..wait() };
+        let found = of(unknown.clone());
+        assert_eq!((found.waited, found.unknown.as_deref(), found.others), (None, Some("no schedstat"), 0.5));
+        assert_eq!(
+            found.starved(2).unwrap().to_string(),
+            "with 2, the tasks may have waited up to 49 % of their time for a CPU that other programs had"
+        );
+        // The tasks' own time leaves nothing that they can have lost.
+        let mut busy = run(unknown.clone());
+        busy.cpu_ns = 2000 * MS;
+        assert_eq!(Waiting::of([busy].iter()).unwrap().starved(2), None);
+        assert_eq!(of(CpuWait { others_ns: 80 * MS, ..unknown }).starved(2), None);
+    }
+
+    #[test]
+    fn a_run_without_a_record_of_waiting_has_none() {
         let mut old = run(CpuWait::default());
         old.cpu_wait = None;
         assert_eq!(Waiting::of([old].iter()), None);

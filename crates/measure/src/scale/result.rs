@@ -307,7 +307,7 @@ fn cpu_wait(
             wait.unknown = Some("the kernel does not report how long tasks wait for a CPU (schedstat)".into())
         }
         Some((seen, _)) if (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64 => {
-            wait.unknown = Some("its tasks were too short-lived for their waiting to be read".into());
+            wait.unknown = Some("its tasks were too short-lived, or other programs had the reader's CPU: their waiting was not read".into());
         }
         Some((seen, longest)) => {
             // The end of each task's time was not read; it is assumed to be like the rest.
