@@ -96,7 +96,7 @@ impl<'l> Run<'l> {
         if let Some(folder) = logs {
             command.env("WIDTHWISE_HEAP_LOG", folder.join("log"));
         }
-        set_limits(&mut command, self.limits);
+        prepare(&mut command, self.limits);
         let (status, stdout, stderr) = before_deadline(&mut command, &what);
         let logs = logs.map(files_of).unwrap_or_default();
         Ended { what, status, stdout, stderr, logs }
@@ -125,8 +125,14 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn set_limits(command: &mut Command, limits: Vec<(libc::__rlimit_resource_t, u64)>) {
+/// Sets the limits, and leaves the program no descriptor but the first three: who started the tests (`perf record`) may have
+/// left them some.
+fn prepare(command: &mut Command, limits: Vec<(libc::__rlimit_resource_t, u64)>) {
     let set = move || {
+        // SAFETY: the flag changes no memory.
+        if unsafe { libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
         for (resource, value) in &limits {
             let limit = libc::rlimit { rlim_cur: *value, rlim_max: *value };
             // SAFETY: the structure lives until the call returns.
@@ -136,7 +142,7 @@ fn set_limits(command: &mut Command, limits: Vec<(libc::__rlimit_resource_t, u64
         }
         Ok(())
     };
-    // SAFETY: setrlimit may be called between fork and exec, and nothing here allocates.
+    // SAFETY: these system calls may be made between fork and exec, and nothing here allocates.
     unsafe { command.pre_exec(set) };
 }
 
