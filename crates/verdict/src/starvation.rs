@@ -61,14 +61,12 @@ impl Waiting {
             runs.filter_map(|run| Some((run, run.cpu_wait.as_ref()?))).collect();
         let waits: Vec<&(&GroupRun, &CpuWait)> =
             recorded.iter().filter(|(_, wait)| wait.waited_ns.is_some()).collect();
+        let judged = if waits.is_empty() { recorded.iter().collect() } else { waits.clone() };
         let unknown = recorded.iter().find_map(|(_, wait)| wait.unknown.clone());
         if recorded.is_empty() {
             return None;
         }
-        let (by_wait, quota) = match waits.is_empty() {
-            true => may_have_lost(&recorded),
-            false => lost_waiting(&waits),
-        };
+        let (by_wait, quota) = lost_waiting(&judged);
         let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
@@ -94,7 +92,7 @@ impl Waiting {
     /// Whether a cell of so many processes is withheld, and why.
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
-        let at_most = self.waited.is_none() && self.taker != Taker::Host;
+        let at_most = self.waited.is_none();
         (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker, at_most })
     }
 }
@@ -109,38 +107,27 @@ fn time_of_tasks(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
 }
 
 /// The share that was lost by waiting for others, of all tasks or of the one that waited longest, whichever is more; and
-/// whether a quota had most of it.
+/// whether a quota had most of it. Tasks whose waiting was not read may have waited whenever they did not run.
 fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> (f64, bool) {
     let sum = |of: fn(&CpuWait) -> u64| waits.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
     let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
     let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
     let uncertain = uncertain * (waits.len() as f64).sqrt();
     // Tasks that cannot have waited for each other waited for other programs, up to the CPU time of these. Tasks that
-    // may have waited for each other lost at most what other programs used.
-    let is_crowded = waits.iter().any(|(_, wait)| wait.wanting > wait.cpus);
-    let most = if is_crowded { others + throttled - uncertain } else { others + throttled + uncertain };
-    let lost = sum(|wait| wait.waited_ns.unwrap_or(0)).min(most).max(0.0);
+    // may have waited for each other, or not at all, lost at most what other programs used.
+    let is_unsure = waits.iter().any(|(_, wait)| wait.waited_ns.is_none() || wait.wanting > wait.cpus);
+    let most = if is_unsure { others + throttled - uncertain } else { others + throttled + uncertain };
+    let free =
+        |run: &GroupRun, wait: &CpuWait| (run.elapsed_ns * wait.cpus as u64).saturating_sub(run.cpu_ns);
+    let waited = waits.iter().map(|(run, wait)| wait.waited_ns.unwrap_or_else(|| free(run, wait)) as f64);
+    let lost = waited.sum::<f64>().min(most).max(0.0);
     let longest = sum(|wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
     let used: f64 = waits.iter().map(|(run, _)| run.cpu_ns as f64).sum();
     let elapsed: f64 = waits.iter().map(|(run, _)| run.elapsed_ns as f64).sum::<f64>().max(1.0);
     let of_all = lost / (lost + used).max(elapsed);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
-    let of_one = if is_crowded { 0.0 } else { longest / elapsed };
+    let of_one = if is_unsure { 0.0 } else { longest / elapsed };
     (of_all.max(of_one), throttled > others)
-}
-
-/// The share that tasks may have lost where no waiting was read: what others used, but no more than the CPUs had beside the
-/// tasks' own time; and whether a quota had most of it.
-fn may_have_lost(recorded: &[(&GroupRun, &CpuWait)]) -> (f64, bool) {
-    let sum = |of: &dyn Fn(&GroupRun, &CpuWait) -> u64| -> f64 {
-        recorded.iter().map(|(run, wait)| of(run, wait) as f64).sum()
-    };
-    let (others, throttled) = (sum(&|_, wait| wait.others_ns), sum(&|_, wait| wait.throttled_ns));
-    let uncertain = recorded.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
-    let free = sum(&|run, wait| (run.elapsed_ns * wait.cpus as u64).saturating_sub(run.cpu_ns));
-    let lost = (others + throttled - uncertain * (recorded.len() as f64).sqrt()).min(free).max(0.0);
-    let (used, elapsed) = (sum(&|run, _| run.cpu_ns), sum(&|run, _| run.elapsed_ns));
-    (lost / (lost + used).max(elapsed).max(1.0), throttled > others)
 }
 
 impl Starved {
