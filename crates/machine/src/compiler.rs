@@ -555,6 +555,24 @@ mod tests {
     }
 
     #[test]
+    fn one_clang_with_several_names_is_asked_for_its_version_once() {
+        let folder = toolbox(&[]);
+        let path = |name: &str| folder.path().join(name);
+        let asked = path("asked");
+        let script = format!("#!/bin/sh\necho $0 >>{}\necho Debian clang version 14.0.6\n", asked.display());
+        std::fs::write(path("clang"), script).unwrap();
+        std::fs::set_permissions(path("clang"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["clang-14", "clang++", "clang++-14"] {
+            std::os::unix::fs::symlink("clang", path(name)).unwrap();
+        }
+        let compilers = discover_on(folder.path().as_os_str());
+        let found: Vec<(&str, Option<PathBuf>)> =
+            compilers.iter().map(|compiler| (compiler.name.as_str(), compiler.cxx.clone())).collect();
+        assert_eq!(found, [("clang-14", Some(path("clang++-14")))]);
+        assert_eq!(std::fs::read_to_string(asked).unwrap().lines().count(), 1);
+    }
+
+    #[test]
     fn a_path_without_compilers_yields_none_and_a_fix() {
         let folder = toolbox(&[("gcc", "not a compiler at all")]);
         let compilers = discover_on(folder.path().as_os_str());
