@@ -5,8 +5,8 @@
 mod laboratory;
 
 mod asleep;
-mod concurrent;
 mod explain;
-mod others;
+mod other_tasks;
 mod scale;
 mod scale_stopping;
+mod simultaneous_campaigns;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use widthwise_anatomy::time::callgrind;
-use widthwise_anatomy::time::code::CodeNames;
+use widthwise_anatomy::time::symbols::CodeNames;
 use widthwise_anatomy::time::mappings::Mappings;
 use widthwise_anatomy::time::Profile;
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "log_file.h"
-#include "real.h"
+#include "real_allocator.h"
 #include "state.h"
 
 #pragma GCC visibility push(default)

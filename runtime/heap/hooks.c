@@ -9,7 +9,7 @@
 
 #include "event.h"
 #include "modules.h"
-#include "real.h"
+#include "real_allocator.h"
 
 /* `spare_of` comes before the record: an allocator may allocate to answer malloc_usable_size. */
 #define RECORD(block, size, attributes)                                                                      \

@@ -6,7 +6,7 @@
 #include <ucontext.h>
 
 #include "lifecycle.h"
-#include "real.h"
+#include "real_allocator.h"
 
 /* Where glibc keeps the stack pointer in a jmp_buf (sysdeps/x86_64/jmpbuf-offsets.h, sysdeps/i386), and the
  * guard that it is mangled with in the thread's header (tcbhead_t in sysdeps/x86_64/nptl/tls.h,

@@ -6,7 +6,7 @@
 #include "log_file.h"
 #include "modules.h"
 #include "own_stack.h"
-#include "real.h"
+#include "real_allocator.h"
 #include "recorder.h"
 #include "stack.h"
 

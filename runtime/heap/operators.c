@@ -15,7 +15,7 @@
 
 #include "event.h"
 #include "own_stack.h"
-#include "real.h"
+#include "real_allocator.h"
 
 #ifdef __LP64__
 #define SIZED(before, after) before##m##after

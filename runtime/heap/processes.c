@@ -4,7 +4,7 @@
 #include "environment.h"
 #include "kernel.h"
 #include "lifecycle.h"
-#include "real.h"
+#include "real_allocator.h"
 #include "recorder.h"
 
 #include <stdarg.h>

@@ -50,7 +50,7 @@ long call_shmdt(struct frame *frame);
 long call_lock_memory(struct frame *frame);
 long call_move_pages(struct frame *frame);
 
-/* vectors.c */
+/* iovecs.c */
 long call_readv(struct frame *frame);
 long call_writev(struct frame *frame);
 long call_preadv(struct frame *frame);

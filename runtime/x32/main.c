@@ -17,7 +17,7 @@
 #include "signals.h"
 #include "sites.h"
 #include "space.h"
-#include "stack.h"
+#include "initial_stack.h"
 #include "thread.h"
 #include "trace.h"
 #include "user_memory.h"

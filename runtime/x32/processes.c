@@ -7,7 +7,7 @@
 #include "sites.h"
 #include "trace.h"
 #include "user_memory.h"
-#include "vectors.h"
+#include "iovecs.h"
 #include "x32.h"
 
 #define SECCOMP_SET_MODE_STRICT 0

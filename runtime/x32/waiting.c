@@ -2,7 +2,7 @@
 #include "signals.h"
 #include "space.h"
 #include "user_memory.h"
-#include "vectors.h"
+#include "iovecs.h"
 #include "x32.h"
 
 #define SYS_BIT SIGNAL_BIT(SIGSYS)

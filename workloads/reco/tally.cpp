@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "checksum.hpp"
-#include "finding.hpp"
+#include "track_finding.hpp"
 
 namespace reco {
 

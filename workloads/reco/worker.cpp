@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
-#include "finding.hpp"
+#include "track_finding.hpp"
 #include "local.hpp"
 #include "seeding.hpp"
 #include "widthwise-marks.h"

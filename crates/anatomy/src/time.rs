@@ -4,12 +4,12 @@
 //! to functions, `difference.rs` pairs the functions of two variants.
 
 pub mod callgrind;
-pub mod code;
 pub mod counts;
 pub mod difference;
 pub mod mappings;
 pub mod module;
 pub mod profile;
+pub mod symbols;
 
 pub use counts::Counts;
 pub use difference::{rows, Row, RowKind};

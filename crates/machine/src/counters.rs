@@ -7,7 +7,7 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, 
 use perf_event::{Builder, ReadFormat};
 use serde::{Deserialize, Serialize};
 
-use crate::setting::Settings;
+use crate::system_settings::Settings;
 use crate::unavailable::{outcome, Unavailable};
 
 /// One event.

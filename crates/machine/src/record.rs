@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::allocator;
 use crate::compiler::{self, Compiler};
-use crate::setting::Settings;
+use crate::system_settings::Settings;
 use crate::topology::Topology;
 
 /// The properties of a machine that affect a measurement. Gathered without compiling anything, in well under a second;

@@ -1,6 +1,5 @@
 //! `explain`: why two variants differ.
 
-mod brought;
 mod close_names;
 pub mod excerpts;
 mod export;
@@ -11,6 +10,7 @@ mod layout;
 mod log_file;
 mod mapped;
 mod memory;
+mod own_libraries;
 mod page;
 mod program;
 mod programs;

@@ -9,7 +9,7 @@ use widthwise_experiment::request::MetricWord;
 use widthwise_experiment::{Axis, Located, Request, SourceLocation};
 use widthwise_machine::package::Packages;
 use widthwise_machine::placement::{self, Kinds, Policy};
-use widthwise_machine::setting::Settings;
+use widthwise_machine::system_settings::Settings;
 use widthwise_machine::topology::Topology;
 use widthwise_machine::{counters, qemu, valgrind};
 use widthwise_measure::program;

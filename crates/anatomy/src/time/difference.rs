@@ -128,7 +128,7 @@ fn spread(counts: &[Counts]) -> Counts {
 mod tests {
     use super::*;
     use crate::time::callgrind;
-    use crate::time::code::CodeNames;
+    use crate::time::symbols::CodeNames;
 
     fn profile(costs: &[(&str, &str, u64)]) -> Profile {
         let mut text = "events: Ir\n".to_owned();

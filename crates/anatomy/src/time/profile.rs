@@ -4,10 +4,10 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::callgrind::{symbol, Cost, Output};
-use super::code::CodeNames;
 use super::counts::Counts;
 use super::mappings::Mappings;
 use super::module::Module;
+use super::symbols::CodeNames;
 use crate::names;
 
 /// What cannot be added up.

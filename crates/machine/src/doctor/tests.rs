@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::ability::Technique;
 use crate::compiler::{Compiler, Family};
-use crate::setting::Settings;
+use crate::system_settings::Settings;
 use crate::topology::{Cache, Core, CoreKind, Topology};
 use crate::valgrind::ValgrindAbi;
 

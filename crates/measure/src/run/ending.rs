@@ -5,7 +5,7 @@ use std::path::Path;
 
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::package::Packages;
-use widthwise_machine::{elf, kernel};
+use widthwise_machine::{elf, kernel_options};
 
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::launcher::{Reply, Step};
@@ -48,7 +48,7 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
     let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
         return format!("{}: {error}", file.display());
     };
-    let unavailable = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
+    let unavailable = abi.not_started(number, kernel_options::has_any(abi.kernel_options), &Packages::here());
     match &unavailable.fix {
         Some(fix) => format!("{unavailable}; {fix}"),
         None => unavailable.to_string(),

@@ -10,8 +10,8 @@ use widthwise_report::explanation;
 use widthwise_report::explanation::layout::Drawn;
 use widthwise_report::explanation::memory::Variable;
 
-use super::brought;
 use super::mapped::{is_elf_file, is_file_name, MappedFile};
+use super::own_libraries;
 use super::program::{Program, Read};
 use crate::failure::Failure;
 
@@ -55,7 +55,7 @@ struct Files {
 impl Files {
     fn open(program: &Program) -> Result<Files, Failure> {
         let program = MappedFile::open(&program.path)?;
-        let libraries = brought::libraries(&program)?;
+        let libraries = own_libraries::libraries(&program)?;
         let separate = separate(&program)?;
         Ok(Files { program, separate, libraries })
     }

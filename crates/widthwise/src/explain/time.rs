@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use widthwise_anatomy::time::callgrind::{self, Output};
-use widthwise_anatomy::time::code::CodeNames;
 use widthwise_anatomy::time::mappings::Mappings;
+use widthwise_anatomy::time::symbols::CodeNames;
 use widthwise_anatomy::time::{self, Counts, Profile};
 use widthwise_archive::Archive;
 use widthwise_measure::passes::functions::{self, Recording, COUNTS, KERNEL, REPEATS, SYSTEM_CALLS};

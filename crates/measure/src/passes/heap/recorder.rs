@@ -35,8 +35,8 @@ const SOURCE: &[(&str, &str)] = carried!(
     "modules.h",
     "operators.c",
     "processes.c",
-    "real.c",
-    "real.h",
+    "real_allocator.c",
+    "real_allocator.h",
     "recorder.c",
     "recorder.h",
     "stack.c",
@@ -49,7 +49,7 @@ const SOURCE: &[(&str, &str)] = carried!(
 const NAME: &str = "libwidthwise-heap.so";
 /// The object that is linked into a static program.
 const OBJECT: &str = "widthwise-heap.o";
-/// The functions that `--wrap` redirects to the linked recorder: `REAL_FUNCTIONS` of real.h.
+/// The functions that `--wrap` redirects to the linked recorder: `REAL_FUNCTIONS` of real_allocator.h.
 const WRAPPED: &[&str] = &[
     "malloc",
     "free",

@@ -198,7 +198,7 @@ class Kernel {
     void check_for_loop();
     [[nodiscard]] std::string describe_next(const Node &next, const ProcessState *&process) const;
 
-    // Stacks of processes (process_stacks.cpp)
+    // Stacks of processes (stackful_processes.cpp)
     static void run_on_stack(void *argument);
     void allocate_stack(ProcessState &process);
     void free_stack(ProcessState &process, Context &context);

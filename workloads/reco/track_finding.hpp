@@ -1,6 +1,6 @@
 // Track finding and fitting.
-#ifndef RECO_FINDING_HPP
-#define RECO_FINDING_HPP
+#ifndef RECO_TRACK_FINDING_HPP
+#define RECO_TRACK_FINDING_HPP
 
 #include "event.hpp"
 

@@ -1,8 +1,8 @@
-#include "finding.hpp"
+#include "track_finding.hpp"
 
 #include <cmath>
 
-#include "filter.hpp"
+#include "kalman_filter.hpp"
 
 namespace reco {
 

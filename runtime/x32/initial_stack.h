@@ -1,6 +1,6 @@
 /* The program's first stack: what the kernel leaves there at execve, in 4-byte cells. */
-#ifndef X32_STACK_H
-#define X32_STACK_H
+#ifndef X32_INITIAL_STACK_H
+#define X32_INITIAL_STACK_H
 
 #include "kernel.h"
 

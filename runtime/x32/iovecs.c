@@ -1,4 +1,4 @@
-#include "vectors.h"
+#include "iovecs.h"
 #include "calls.h"
 #include "signals.h"
 #include "user_memory.h"

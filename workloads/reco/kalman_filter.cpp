@@ -1,4 +1,4 @@
-#include "filter.hpp"
+#include "kalman_filter.hpp"
 
 namespace reco {
 

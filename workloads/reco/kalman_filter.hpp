@@ -1,7 +1,7 @@
 // The Kalman filter: a track is carried from layer to layer, blurred by what scatters it, and sharpened by
 // hits (Fruehwirth, Nucl. Instr. Meth. A262, 1987).
-#ifndef RECO_FILTER_HPP
-#define RECO_FILTER_HPP
+#ifndef RECO_KALMAN_FILTER_HPP
+#define RECO_KALMAN_FILTER_HPP
 
 #include <optional>
 

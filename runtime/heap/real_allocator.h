@@ -3,8 +3,8 @@
  * program's search order: the C library's, or those of an allocator that was preloaded after the recorder. In
  * a program that the recorder is linked into, they are the `__real_` functions of the linker's --wrap.
  */
-#ifndef WIDTHWISE_HEAP_REAL_H
-#define WIDTHWISE_HEAP_REAL_H
+#ifndef WIDTHWISE_HEAP_REAL_ALLOCATOR_H
+#define WIDTHWISE_HEAP_REAL_ALLOCATOR_H
 
 #include "log.h"
 #include "module.h"

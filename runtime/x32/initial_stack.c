@@ -1,4 +1,4 @@
-#include "stack.h"
+#include "initial_stack.h"
 #include "diagnostics.h"
 #include "user_memory.h"
 #include <elf.h>

@@ -1,6 +1,6 @@
 /* x32's iovecs, 8 bytes each, made into the kernel's, 16 bytes each. */
-#ifndef X32_VECTORS_H
-#define X32_VECTORS_H
+#ifndef X32_IOVECS_H
+#define X32_IOVECS_H
 
 #include "kernel.h"
 

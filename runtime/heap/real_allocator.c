@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "real.h"
+#include "real_allocator.h"
 #include "state.h"
 
 #include <dlfcn.h>
