@@ -593,3 +593,85 @@ fn a_full_disk_stops_the_campaign_cleanly_and_resume_continues_when_there_is_roo
     let question = format!("SELECT count(*) FROM run WHERE id <= {runs}");
     assert_eq!(count(&whole, &question), runs, "runs that had been finished are gone");
 }
+
+#[test]
+fn documents_that_could_not_be_written_are_refused_before_anything_runs() {
+    let lab = laboratory();
+    lab.gcc("-o sound tells.c");
+    let campaign = "compare --binary sound=./sound --run {binary} --rounds 1";
+    for (output, words) in [
+        ("--json=missing/out.json", "--json: missing/out.json cannot be written: No such file or directory"),
+        ("--json=sound/out.json", "--json: sound/out.json cannot be written: Not a directory"),
+        ("--json=.", "--json: . is a folder: name a file"),
+    ] {
+        let refused = lab.widthwise(&format!("{campaign} {output}"));
+        assert_eq!(refused.status, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    assert!(!lab.path(".widthwise").join("latest").exists());
+
+    assert_eq!(lab.widthwise(campaign).status, Some(0));
+    for (arguments, words) in [
+        ("report --html --csv", "--html and --csv both write to standard output"),
+        ("report --html=missing/out.html", "--html: missing/out.html cannot be written"),
+        ("explain --json --html=-", "--html and --json both write to standard output"),
+        ("doctor --json=missing/out.json", "--json: missing/out.json cannot be written"),
+    ] {
+        let refused = lab.widthwise(arguments);
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(2), ""), "{arguments}: {refused:?}");
+        assert!(refused.stderr.contains(words), "{arguments}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_device_a_pipe_and_the_file_behind_a_link_are_written_and_not_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+    let lab = laboratory();
+    lab.gcc("-o sound tells.c");
+    lab.widthwise("compare --binary sound=./sound --run {binary} --rounds 1");
+    let page = lab.widthwise("report --html").stdout;
+
+    let made = Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = lab.path("pipe");
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let piped = lab.widthwise("report --html=pipe");
+    assert_eq!(piped.status, Some(0), "{piped:?}");
+    assert!(lab.path("pipe").metadata().unwrap().file_type().is_fifo());
+    assert!(reader.join().unwrap() == page, "the pipe has another page");
+
+    let discarded = lab.widthwise("report --html=/dev/null");
+    assert_eq!(discarded.status, Some(0), "{discarded:?}");
+    assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
+
+    lab.write("behind.html", "old");
+    std::os::unix::fs::symlink("behind.html", lab.path("link.html")).unwrap();
+    let linked = lab.widthwise("report --html=link.html");
+    assert_eq!(linked.status, Some(0), "{linked:?}");
+    assert!(lab.path("link.html").is_symlink());
+    assert!(lab.read("behind.html") == page, "the file behind the link has another page");
+}
+
+#[test]
+fn a_full_standard_output_is_an_error_and_a_full_standard_error_is_none() {
+    let lab = laboratory();
+    lab.gcc("-o sound tells.c");
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let campaign = "compare --binary sound=./sound --run {binary} --rounds 1";
+    for arguments in [campaign, "report", "report --json", "doctor"] {
+        let printed = output_of(lab.command(arguments).stdout(full()));
+        assert_eq!(printed.status, Some(1), "{arguments}: {printed:?}");
+        let message = "error: standard output: No space left on device";
+        assert!(
+            printed.stderr.lines().last().is_some_and(|line| line.starts_with(message)),
+            "{arguments}: {printed:?}"
+        );
+        assert!(!printed.stderr.contains("panicked"), "{arguments}: {printed:?}");
+    }
+    let silent = output_of(lab.command(campaign).stderr(full()));
+    assert_eq!(silent.status, Some(0), "{silent:?}");
+    let wrong = output_of(lab.command("compare --rounds none tells.c").stderr(full()));
+    assert_eq!(wrong.status, Some(2), "{wrong:?}");
+}

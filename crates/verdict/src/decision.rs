@@ -179,16 +179,16 @@ pub(crate) fn doubt(
     if includes_none(*interval) {
         return Some(Doubt::Included);
     }
-    let text = |departure| scale.text(departure, figures.metric.unit);
     let (seen, floor) = (scale.departure(interval.estimate), floor.on(*scale));
+    let toward = |departure| scale.text(scale.toward(interval.estimate, departure), figures.metric.unit);
     let against = if seen <= floor {
-        format!("this machine's floor is {}", text(floor))
+        format!("this machine's floor is {}", toward(floor))
     } else if adjusted > 1.0 - figures.confidence {
         format!("among all comparisons it may be chance (p {adjusted:.2})")
     } else {
         return None;
     };
-    Some(Doubt::Seen(format!("a difference of {} was seen, but {against}", text(seen))))
+    Some(Doubt::Seen(format!("a difference of {} was seen, but {against}", toward(seen))))
 }
 
 pub(crate) fn includes_none(interval: Interval) -> bool {
@@ -221,7 +221,8 @@ pub(crate) fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
     let doubt = if includes_none(*interval) {
         Doubt::Included
     } else {
-        let seen = scale.text(scale.departure(interval.estimate), figures.metric.unit);
+        let seen = scale.toward(interval.estimate, scale.departure(interval.estimate));
+        let seen = scale.text(seen, figures.metric.unit);
         Doubt::Seen(format!(
             "an A/A difference: the baseline differs from itself by {seen} here, which the floor includes"
         ))

@@ -35,6 +35,15 @@ impl Scale {
         }
     }
 
+    /// How far a departure is from no difference in the direction of a value, as tables show it: a ratio of 0.8 is 25 % away
+    /// from 1 on the log scale, and a decrease of 20 %.
+    pub fn toward(self, value: f64, departure: f64) -> f64 {
+        match self {
+            Scale::Log if value < 0.0 => departure / (1.0 + departure),
+            _ => departure,
+        }
+    }
+
     /// Whether the whole interval lies inside the margin: from 1 / (1 + margin) to 1 + margin times the baseline's
     /// figure. An interval of exactly 0 lies inside any margin; if the baseline's mean is 0, no other interval does.
     pub fn is_within(self, interval: Interval, margin: f64) -> bool {

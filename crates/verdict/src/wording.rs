@@ -67,10 +67,20 @@ pub fn numbers(verdict: &Verdict) -> Option<String> {
     Figures::of(verdict).map(|figures| figures.cell())
 }
 
-/// A verdict's detection floor, as a fraction or as an amount: `0.8 %`, `3 kB`.
+/// A verdict's detection floor, as a fraction or as an amount: `0.8 %`, `3 kB`. A large one is the same ratio in both directions, and
+/// not the same fraction: `−13/+15 %`.
 pub fn floor(verdict: &Verdict) -> Option<String> {
     let amount = |value| Quantity { value, unit: verdict.metric.unit }.to_string();
-    verdict.floor.map(share).or_else(|| verdict.difference_floor.map(amount))
+    verdict.floor.map(departures).or_else(|| verdict.difference_floor.map(amount))
+}
+
+/// The decrease and the increase that are equally far from no difference on the log scale; one figure if they are shown alike.
+pub(crate) fn departures(increase: f64) -> String {
+    let (more, less) = (share(increase), share(increase / (1.0 + increase)));
+    if more == less || !increase.is_finite() {
+        return more;
+    }
+    format!("−{}/+{more}", less.trim_end_matches(" %"))
 }
 
 /// The verb for a metric, and the words for less, as much and more of it.

@@ -9,7 +9,7 @@ use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
 use widthwise_experiment::VariantStatus;
 use widthwise_verdict::rng::Rng;
-use widthwise_verdict::{half_width, judge, Verdict, Word};
+use widthwise_verdict::{half_width, judge, wording, Verdict, Word};
 
 /// Baseline, variant and A/A control under quiet noise, the variant `ratio` times the baseline.
 fn quiet(ratio: f64, rounds: u32) -> Laid {
@@ -150,6 +150,33 @@ fn an_a_a_difference_raises_the_floor_and_is_not_called_different() {
         reason(verdict),
         "a difference of 3.5 % was seen, but this machine's floor is 5.0 %; its interval reaches beyond ±1 %"
     );
+}
+
+#[test]
+fn a_decrease_and_its_floor_are_named_as_the_table_shows_them() {
+    let mut laid = quiet(1.0 / 1.3, 30);
+    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.25).collect();
+    let control = laid.control();
+    laid.read(&control, "cpu", slower);
+    let judgement = laid.judged();
+    let verdict = pick(&judgement, "x32", "cpu");
+    assert_eq!(verdict.word, Word::Lower, "{verdict:?}");
+    // Half-way, in logarithms, between 1 / 1.3 and 1 / (1.3 * 1.25): 31 % less, and 45 % away. The floor is 25 %, or 20 % less.
+    assert!((verdict.ratio.expect("a ratio") - 0.688).abs() < 0.002, "{verdict:?}");
+    assert_eq!(wording::floor(verdict).as_deref(), Some("−20/+25 %"), "{verdict:?}");
+
+    let mut laid = quiet(1.0 / 1.05, 30);
+    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.25).collect();
+    let control = laid.control();
+    laid.read(&control, "cpu", slower);
+    let judgement = laid.judged();
+    let verdict = pick(&judgement, "x32", "cpu");
+    let reason = reason(verdict);
+    assert!(
+        reason.starts_with("a difference of 15 % was seen, but this machine's floor is 20 %"),
+        "{reason}"
+    );
+    assert!(crate::reason(pick(&judgement, &control, "cpu")).contains("differs from itself by 25 %"));
 }
 
 #[test]

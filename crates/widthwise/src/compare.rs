@@ -41,7 +41,7 @@ use crate::feasibility;
 use crate::interrupt;
 use crate::load_report::{self, LoadedReport};
 use crate::micro;
-use crate::output::short;
+use crate::output::{self, short};
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session;
@@ -127,6 +127,7 @@ struct Session {
 impl Compare {
     /// Builds, measures, reports.
     pub fn run(&self) -> Result<(), Failure> {
+        output::check(&[("--json", &self.json)])?;
         let mut progress = Progress::new();
         let compilers = compiler::discover();
         let mut session = match &self.resume {

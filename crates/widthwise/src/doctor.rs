@@ -2,7 +2,6 @@
 
 mod noise;
 
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +45,7 @@ impl Doctor {
             noise::spin();
             return Ok(());
         }
+        output::check(&[("--json", &self.json)])?;
         let mut diagnosis = doctor::examine();
         if let Some(time) = self.noise {
             diagnosis.noise_floor = noise::floor(time).map_err(Failure::machine)?;
@@ -57,12 +57,7 @@ impl Doctor {
                 return output::put(path, text.as_bytes());
             }
         };
-        // Removes the colours where there is no terminal, and where NO_COLOR says so.
-        match anstream::stdout().write_all(text.as_bytes()) {
-            // The reader has closed the pipe: `widthwise doctor | head`.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(Failure::machine),
-        }
+        output::print(&text)
     }
 }
 

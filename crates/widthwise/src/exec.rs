@@ -10,6 +10,7 @@ use anyhow::Context;
 use widthwise_x32run as x32run;
 
 use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,12 +90,11 @@ impl Exec {
                 .context("the runtime cannot be written anywhere")
                 .map_err(Failure::request)?;
             x32run::register(&runtime).map_err(Failure::request)?;
-            println!("the kernel starts x32 files through {}", runtime.display());
+            output::print(&format!("the kernel starts x32 files through {}\n", runtime.display()))
         } else if x32run::unregister().map_err(Failure::request)? {
-            println!("the kernel no longer starts x32 files");
+            output::print("the kernel no longer starts x32 files\n")
         } else {
-            println!("nothing was registered");
+            output::print("nothing was registered\n")
         }
-        Ok(())
     }
 }

@@ -128,7 +128,7 @@ impl Explain {
         if let Some(abi) = &self.link_options {
             return recorder::print_link_options(abi);
         }
-        self.one_for_standard_output()?;
+        self.check_outputs()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
         if self.heap {
             return self.explain_heap();
@@ -200,12 +200,11 @@ impl Explain {
         let is_plain = self.json.is_none() && self.html.is_none();
         let memory = difference::terminal(comparison, &name, None, output::width(), &Palette::coloured());
         if let (Some(memory), true) = (&memory, is_plain) {
-            anstream::println!("{memory}");
+            output::print(&format!("{memory}\n"))?;
         }
         match self.explain_heap() {
             Err(failure) if memory.is_some() && is_plain && !failure.is_interrupted() => {
-                anstream::println!("  {}", failure.message());
-                Ok(())
+                output::print(&format!("  {}\n", failure.message()))
             }
             other => other,
         }
@@ -226,7 +225,7 @@ impl Explain {
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !export.is_any() {
-            anstream::print!("{}", explanation.terminal(output::width(), &Palette::coloured()));
+            output::print(&explanation.terminal(output::width(), &Palette::coloured()))?;
         }
         Ok(())
     }
@@ -249,22 +248,14 @@ impl Explain {
         Frames { skip: &self.skip_frames, keep_wrappers: self.keep_wrappers }
     }
 
-    /// Refuses two documents on standard output, which would be neither.
-    fn one_for_standard_output(&self) -> Result<(), Failure> {
-        let files = [
-            ("--html=-", &self.html),
-            ("--folded -", &self.folded),
-            ("--pprof -", &self.pprof),
+    /// Refuses files that could not be written, and two documents on standard output, which would be neither.
+    fn check_outputs(&self) -> Result<(), Failure> {
+        output::check(&[
+            ("--html", &self.html),
+            ("--folded", &self.folded),
+            ("--pprof", &self.pprof),
             ("--json", &self.json),
-        ];
-        let flags: Vec<&str> =
-            files.into_iter().filter(|(_, path)| output::is_stdout(path)).map(|(flag, _)| flag).collect();
-        match flags.as_slice() {
-            [first, second, ..] => Err(Failure::request(format!(
-                "{first} and {second} both write to standard output: give a file instead of -"
-            ))),
-            _ => Ok(()),
-        }
+        ])
     }
 
     /// What the campaign's timed rounds say of these sides, and its margin of equality; of logs nothing is known.

@@ -1,6 +1,7 @@
 //! Errors of the command line, and their exit statuses: 1 the measured program, a build or the machine; 2 the request; 130 Ctrl-C.
 
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 use widthwise_report::sanitize;
@@ -65,7 +66,8 @@ impl Failure {
     pub fn print(self) -> ExitCode {
         if !self.message.is_empty() {
             let style = anstyle::AnsiColor::Red.on_default().bold();
-            anstream::eprintln!("{style}error:{style:#} {}", sanitize::block(&self.message));
+            // A closed or full standard error is no reason for another exit status.
+            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", sanitize::block(&self.message));
         }
         ExitCode::from(self.status)
     }

@@ -142,8 +142,7 @@ impl LoadedReport {
                 why: self.folder.join("heap").is_dir().then(|| "widthwise explain".to_owned()),
                 report: Some(short(&page)),
             };
-            // anstream leaves the colours out where there is no terminal, and where NO_COLOR is set.
-            anstream::print!("{}", report.terminal(&options));
+            output::print(&report.terminal(&options))?;
         }
         if self.has_failed() {
             return Err(Failure::reported());

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let _ = error.print();
             if let Some(hint) = options::hint(&words, &error.to_string()).filter(|_| error.use_stderr()) {
-                anstream::eprintln!("\n  {hint}");
+                output::note(&format!("\n  {hint}"));
             }
             return ExitCode::from(error.exit_code() as u8);
         }

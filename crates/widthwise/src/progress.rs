@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
+
 /// The time between two plain lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -28,9 +30,9 @@ impl Progress {
     pub fn say(&self, text: &str) {
         let text = widthwise_report::sanitize::block(text);
         if self.terminal {
-            self.bar.suspend(|| anstream::eprintln!("{text}"));
+            self.bar.suspend(|| output::note(&text));
         } else {
-            anstream::eprintln!("{text}");
+            output::note(&text);
         }
     }
 
@@ -58,7 +60,7 @@ impl Progress {
             self.bar.set_message(message);
         } else if self.last_line.elapsed() >= PAUSE {
             self.last_line = Instant::now();
-            anstream::eprintln!("{message}");
+            output::note(&message);
         }
     }
 
@@ -102,7 +104,7 @@ impl TaskProgress {
         } else if self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
             self.last_line = Some(Instant::now());
             let left = widthwise_report::format::duration(left);
-            anstream::eprintln!("{}: {:.0} % · {left} left", self.name, share * 100.0);
+            output::note(&format!("{}: {:.0} % · {left} left", self.name, share * 100.0));
         }
     }
 }

@@ -105,7 +105,7 @@ impl Report {
                 why: None,
                 report: None,
             };
-            anstream::print!("{}", report.terminal(&options));
+            output::print(&report.terminal(&options))?;
         }
         Ok(())
     }
@@ -165,6 +165,6 @@ impl Report {
                 )));
             }
         }
-        Ok(())
+        output::check(&outputs.map(|(flag, _, path)| (flag.trim_end_matches('='), path)))
     }
 }

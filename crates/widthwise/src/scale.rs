@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
 use crate::load_report::{self, end_at_once, LoadedReport};
-use crate::output::short;
+use crate::output::{self, short};
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session::experiment;
@@ -92,6 +92,7 @@ struct Participant {
 impl Scale {
     /// Builds, measures, reports.
     pub fn run(&self) -> Result<(), Failure> {
+        output::check(&[("--json", &self.json)])?;
         let mut progress = Progress::new();
         let compilers = compiler::discover();
         let topology = Topology::here();

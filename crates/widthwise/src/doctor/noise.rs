@@ -24,6 +24,7 @@ use widthwise_measure::run::runner::{Accounting, Runner};
 use widthwise_verdict::{judge, Evidence};
 
 use crate::interrupt;
+use crate::output;
 
 /// What is run: nothing but arithmetic, so that all that differs between two runs is the machine.
 const SUMS: u64 = 40_000_000;
@@ -42,8 +43,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
     let experiment = experiment(own)?;
     let scratch = std::env::temp_dir().join(format!("widthwise-doctor-{}", std::process::id()));
     let mut runner = Runner::new(&scratch, &experiment.metrics, Accounting::Free)?;
-    let lock =
-        core_lock::take(&Topology::here(), &Default::default(), &mut |text| anstream::eprintln!("{text}"));
+    let lock = core_lock::take(&Topology::here(), &Default::default(), &mut |text| output::note(text));
     if let Some(lock) = &lock {
         affinity::step_aside(lock.cpu);
     }
@@ -133,7 +133,7 @@ impl CampaignObserver for Listener {
     }
 
     fn excluded(&mut self, _: &Participant, _: &Ending, reason: &str) -> Result<(), Infallible> {
-        anstream::eprintln!("the noise test's own program: {reason}");
+        output::note(&format!("the noise test's own program: {reason}"));
         Ok(())
     }
 

@@ -43,7 +43,7 @@ impl Export<'_> {
             output::put(path, flame::page(&flame).as_bytes())?;
         }
         if let (Some(caution), true) = (caution, self.folded.is_some() || self.pprof.is_some()) {
-            anstream::eprintln!("warning: {caution}");
+            output::note(&format!("warning: {caution}"));
         }
         if let Some(path) = self.folded {
             alone("--folded", heaps)?;

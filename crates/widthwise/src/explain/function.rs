@@ -37,8 +37,7 @@ pub fn show(
     let aligned = align(&a, &b);
     let names = [programs[0].name.as_str(), programs[1].name.as_str()];
     let shown = function::Function { name: &pair.name, names, lines: [&a, &b], aligned: &aligned };
-    anstream::print!("{}", shown.terminal(output::width(), &Palette::coloured()));
-    Ok(())
+    output::print(&shown.terminal(output::width(), &Palette::coloured()))
 }
 
 fn find<'a>(code: &'a Code, name: &str) -> Result<&'a Pair, Failure> {

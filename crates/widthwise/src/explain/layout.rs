@@ -11,6 +11,7 @@ use widthwise_report::explanation::layout::{drawn, Drawn, Layout};
 use widthwise_report::text::Palette;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Types that are drawn.
 const MOST_DRAWN: usize = 4;
@@ -59,8 +60,7 @@ pub fn show(names: [&str; 2], paths: [&Path; 2], wanted: &str) -> Result<(), Fai
     let (difference, drawing) = drawing.ok_or_else(|| {
         Failure::request(format!("--type {wanted}: it is no structure, class or union that can be drawn"))
     })?;
-    anstream::print!("{}", drawn(names, &difference, &drawing, &Palette::coloured()));
-    Ok(())
+    output::print(&drawn(names, &difference, &drawing, &Palette::coloured()))
 }
 
 /// The types of both programs.

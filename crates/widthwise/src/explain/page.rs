@@ -200,7 +200,7 @@ impl Output<'_> {
             output::put(path, html::page(page).as_bytes())?;
         }
         if self.json.is_none() && self.html.is_none() {
-            anstream::print!("{}", page.explanation.terminal(output::width(), &Palette::coloured()));
+            return output::print(&page.explanation.terminal(output::width(), &Palette::coloured()));
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use widthwise_machine::{abi, compiler};
 use widthwise_measure::passes::heap::recorder::Recorder;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Prints the value of LD_PRELOAD that records any program.
 pub fn print_preload() -> Result<(), Failure> {
-    anstream::println!("{}", recorder()?.preload());
-    Ok(())
+    output::print(&format!("{}\n", recorder()?.preload()))
 }
 
 /// Prints the linker options that link the recorder into a static program of this ABI.
@@ -26,8 +26,7 @@ pub fn print_link_options(name: &str) -> Result<(), Failure> {
         let reason = reason.map_or("", |(_, reason)| reason.as_str());
         return Err(Failure::machine(format!("the recorder could not be built for {name}: {reason}")));
     };
-    anstream::println!("{words}");
-    Ok(())
+    output::print(&format!("{words}\n"))
 }
 
 fn recorder() -> Result<Recorder, Failure> {
