@@ -22,14 +22,19 @@ impl Archive {
     /// after it if that exists.
     pub fn create(parent: &Path, metadata: &Metadata) -> Result<Archive, ArchiveError> {
         let suffix = if metadata.scaling.is_some() { "-scale" } else { "" };
-        let folder = folder::claim(parent, &metadata.created, &format!("{}{suffix}", metadata.program))?;
+        let no_room = |error| match error {
+            ArchiveError::Full { .. } => ArchiveError::NoRoom { path: parent.to_owned() },
+            error => error,
+        };
+        let name = format!("{}{suffix}", metadata.program);
+        let folder = folder::claim(parent, &metadata.created, &name).map_err(no_room)?;
         let begun = Archive::begin(&folder, metadata);
         if begun.is_err() {
             // It was made a moment ago and has nothing of the user's in it; if it cannot be removed, it says itself
             // that it was cut off.
             let _ = fs::remove_dir_all(&folder);
         }
-        let mut archive = begun?;
+        let mut archive = begun.map_err(no_room)?;
         if let Err(error) = folder::mark_latest(&folder) {
             archive.warn(&format!("{}: `latest` could not be pointed at it: {error}", folder.display()))?;
         }

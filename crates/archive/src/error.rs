@@ -70,6 +70,12 @@ pub enum ArchiveError {
         /// The campaign's folder.
         path: PathBuf,
     },
+    /// The disk is full, and there is no campaign yet.
+    #[error("{}: the disk is full, and no campaign was begun: make room, or name another folder", path.display())]
+    NoRoom {
+        /// The folder of campaigns.
+        path: PathBuf,
+    },
     /// Another failure of the file system.
     #[error("{}: {source}", path.display())]
     System {

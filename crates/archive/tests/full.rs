@@ -64,6 +64,8 @@ fn a_campaign_that_cannot_begin_leaves_no_folder() {
     let parent = tempfile::tempdir().unwrap();
     let output = write_until_full("begin", parent.path(), 20_000);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains("the disk is full"), "{errors}");
+    let wanted =
+        format!("{}: the disk is full, and no campaign was begun: make room", parent.path().display());
+    assert!(errors.contains(&wanted) && !errors.contains("--resume"), "{errors}");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
 }

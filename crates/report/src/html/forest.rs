@@ -155,7 +155,7 @@ fn variant_row(
 /// A row without a drawing: a difference without a ratio has no position on the axis.
 fn without_ratio(comparison: &Comparison, verdict: &Verdict) -> Markup {
     let reason = verdict.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
-    let label = sanitize::line(&format!("no ratio: some run counted 0{reason}"));
+    let label = sanitize::line(&format!("no ratio, and means of all runs: some run counted 0{reason}"));
     row(name(comparison, &verdict.variant), instead(&label), value(verdict))
 }
 
