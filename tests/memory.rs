@@ -231,7 +231,7 @@ fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64),
     assert!(low <= truths.1 + own && high >= truths.0, "{reported}");
 }
 
-/// At most 15 % apart (1 to 3 % here). The host may delay the sampler in one of the runs, no more.
+/// The bounds are at most 15 % apart (1 to 3 % here). The host may delay the sampler in one of the runs, no more.
 fn are_narrow(arguments: &str, bounds: &[(f64, f64)]) {
     let narrow = bounds.iter().filter(|(low, high)| *high <= 1.15 * low).count();
     assert!(narrow + 1 >= bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
@@ -279,6 +279,35 @@ fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum() {
             holds_the_truth(arguments, bounds, (truth, truth), processes);
         }
     }
+}
+
+#[test]
+fn the_mean_of_a_tree_of_processes_is_that_of_its_processes_between_two_readings_too() {
+    let lab = Laboratory::new();
+    lab.program("staggered.c");
+    let report = lab.compare_json(
+        "staggered.c --abi x86-64 --rounds 1 --warmup 0 --metric cpu,tree_mean --memory=5 -- 5 10 700 0 truths together",
+    );
+    let means: Vec<(f64, f64)> = report["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|run| !run["sample"]["tree_mean"].is_null())
+        .map(|run| {
+            let mean = &run["sample"]["tree_mean"];
+            let low = mean["value"].as_f64().unwrap();
+            (low, mean.get("upper").map_or(low, |upper| upper.as_f64().unwrap_or(f64::INFINITY)))
+        })
+        .collect();
+    assert_eq!(means.len(), 10, "{report}");
+    // Five children hold 10 MiB each for 0.7 s; before that they need some milliseconds, or more on a loaded machine.
+    let truth = 5.0 * 10.0 * MIB as f64;
+    for (low, high) in &means {
+        assert!(*low <= truth + 4.0 * MIB as f64 && *high >= 0.7 * truth, "{means:?}");
+    }
+    // The sampler finds the children after a tenth of the run.
+    let narrow = means.iter().filter(|(low, high)| *high <= 1.3 * low).count();
+    assert!(narrow + 2 >= means.len(), "{means:?}");
 }
 
 #[test]

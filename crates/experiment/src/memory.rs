@@ -6,6 +6,10 @@
 //! *smaps snapshot* (`/proc/PID/smaps` of every process of the tree, one after the other) adds shared and swapped
 //! memory, and costs ten times that.
 
+mod mean;
+
+pub use mean::Mean;
+
 use crate::metric::{self, Metric};
 use crate::outcome::{Reading as Figure, Source};
 
@@ -13,6 +17,9 @@ use crate::outcome::{Reading as Figure, Source};
 pub const NEAR_PEAK: f64 = 0.8;
 /// The least share of the peak at which a reading counts as one of the peak.
 pub const AT_PEAK: f64 = 0.95;
+
+/// A mean over time whose bounds are farther apart than this share of it is no one number.
+const NARROW: f64 = 0.02;
 
 /// The use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +165,7 @@ pub struct Process {
     pub parent: u32,
     /// Its command name, as it was last seen.
     pub name: String,
-    /// When it was first seen.
+    /// When it began, to a tick of the kernel's clock (10 ms): not later than it did. Of the first process: when it was first seen.
     pub began_ns: u64,
     /// When it was found to be gone.
     pub ended_ns: u64,
@@ -296,16 +303,6 @@ impl Series {
         full.max_by_key(|reading| reading.tree.amounts.resident)
     }
 
-    /// The mean over time, each value held until the next; nothing before the first.
-    fn mean(&self, values: &[(u64, u64)]) -> Option<f64> {
-        let (first, _) = *values.first()?;
-        let end = self.wall_ns.max(values.last()?.0);
-        let ends = values.iter().skip(1).map(|value| value.0).chain([end]);
-        let area: f64 =
-            values.iter().zip(ends).map(|((at, v), to)| *v as f64 * to.saturating_sub(*at) as f64).sum();
-        Some(if end > first { area / (end - first) as f64 } else { values.last()?.1 as f64 })
-    }
-
     /// The levels without the x32 runtime's own memory. A statm sample does not show it: then the value of the reading
     /// before, or else of the first one, is used.
     fn programs_levels(&self) -> Vec<Level> {
@@ -338,7 +335,8 @@ impl Series {
         };
         match metric.name {
             "tree_pss" | "tree_page_tables" => read(true),
-            "tree_mean" | "tree_anonymous" | "tree_peak" => {
+            "tree_mean" => self.mean().map_or(0, |mean| mean.largest),
+            "tree_anonymous" | "tree_peak" => {
                 self.levels().iter().map(|level| level.resident).max().unwrap_or(0)
             }
             _ => read(false),
@@ -355,9 +353,8 @@ impl Series {
                 self.programs_levels().iter().map(|level| level.resident).max().map(|most| most as f64)
             }
             "tree_mean" => {
-                let levels: Vec<(u64, u64)> =
-                    self.programs_levels().iter().map(|l| (l.at_ns, l.resident)).collect();
-                self.mean(&levels)
+                let Mean { low, high, .. } = self.mean()?;
+                (high <= (1.0 + NARROW) * low).then_some((low + high) / 2.0)
             }
             "tree_pss" => self.most_in_full(|reading| {
                 reading.tree.amounts.pss.saturating_sub(self.of_class(reading, Class::Runtime).pss)
@@ -380,8 +377,11 @@ impl Series {
     /// The sample of such a run: the requested metrics that could be computed.
     pub fn sample(&self, metrics: &[Metric]) -> std::collections::BTreeMap<&'static str, Figure> {
         let own = metrics.iter().filter(|metric| metric.family == metric::Family::Series);
-        own.filter_map(|metric| Some((metric.name, Figure::whole(self.figure(metric)?, Source::Smaps))))
-            .collect()
+        let figure = |metric: Metric| match metric.name {
+            "tree_mean" => self.mean().map(|mean| Figure::between(mean.low, mean.high, Source::Smaps)),
+            _ => self.figure(metric).map(|figure| Figure::whole(figure, Source::Smaps)),
+        };
+        own.filter_map(|metric| Some((metric.name, figure(*metric)?))).collect()
     }
 }
 
@@ -420,7 +420,7 @@ mod tests {
                 Part { class: Class::Heap, name: String::new() },
                 Part { class: Class::Library, name: "libc.so.6".into() },
             ],
-            statm_samples: vec![statm_sample(20, 0, 40), statm_sample(55, 0, 900), statm_sample(55, 1, 900)],
+            statm_samples: vec![statm_sample(20, 0, 40), statm_sample(55, 0, 90), statm_sample(55, 1, 90)],
             readings: vec![reading(10, 10, 20), reading(40, 80, 20), reading(80, 30, 30)],
             ..Series::default()
         }
@@ -438,8 +438,18 @@ mod tests {
 
     #[test]
     fn the_mean_holds_each_level_until_the_next_and_the_last_until_the_end() {
-        let area = 30.0 * 10.0 + 40.0 * 20.0 + 100.0 * 40.0 + 60.0 * 20.0;
-        assert_eq!(figure("tree_mean"), Some(area / 90.0));
+        // With the second process the tree has at least what it had before, and at most what it has after, and the 90 bytes.
+        let area = |while_two: f64| 30.0 * 10.0 + 40.0 * 20.0 + 100.0 * 15.0 + while_two * 25.0 + 60.0 * 20.0;
+        let mean = Mean { low: area(100.0) / 90.0, high: area(150.0) / 90.0, largest: 100 };
+        assert_eq!(series().mean(), Some(mean));
+        assert_eq!(figure("tree_mean"), None, "the bounds are no one number");
+
+        let mut alone = series();
+        alone.processes.truncate(1);
+        alone.statm_samples.truncate(1);
+        let mean = (30.0 * 10.0 + 40.0 * 20.0 + 100.0 * 40.0 + 60.0 * 20.0) / 90.0;
+        assert_eq!(alone.mean(), Some(Mean { low: mean, high: mean, largest: 100 }));
+        assert_eq!(alone.figure(metric::find("tree_mean").unwrap()), Some(mean));
     }
 
     #[test]
@@ -453,8 +463,8 @@ mod tests {
     fn the_x32_runtimes_own_memory_is_in_no_figure() {
         let mut series = series();
         let whole = |series: &Series, name: &str| series.figure(metric::find(name).unwrap());
-        let names = ["tree_peak", "tree_mean", "tree_pss"];
-        let before = names.map(|name| whole(&series, name).unwrap());
+        let names = ["tree_peak", "tree_pss"];
+        let before = (names.map(|name| whole(&series, name).unwrap()), series.mean().map(|mean| mean.low));
         let runtime = Amounts { resident: 12, pss: 10, ..Amounts::default() };
         series.parts.push(Part { class: Class::Runtime, ..series.parts[0].clone() });
         let place = series.parts.len() - 1;
@@ -465,7 +475,8 @@ mod tests {
         for statm_sample in &mut series.statm_samples {
             statm_sample.resident += runtime.resident;
         }
-        assert_eq!(names.map(|name| whole(&series, name).unwrap()), before);
+        let after = (names.map(|name| whole(&series, name).unwrap()), series.mean().map(|mean| mean.low));
+        assert_eq!(after, before);
     }
 
     #[test]
@@ -473,7 +484,7 @@ mod tests {
         let own = metric::METRICS.iter().filter(|metric| metric.family == metric::Family::Series);
         // That one is the control group's.
         for metric in own.filter(|metric| metric.name != "tree_charged") {
-            assert!(series().figure(metric).is_some(), "{metric}");
+            assert!(series().sample(&[metric]).contains_key(metric.name), "{metric}");
         }
     }
 

@@ -171,8 +171,12 @@ fn figures(
     runtime: Option<(u64, u64)>,
 ) -> BTreeMap<&'static str, Reading> {
     let mut sample = series.sample(metrics);
-    let peak = bounds.map(|bounds| bounds.high.unwrap_or(u64::MAX));
     for (name, reading) in &mut sample {
+        // What surely was there for a moment is what a mean may have missed.
+        let peak = bounds.map(|bounds| match *name {
+            "tree_mean" => bounds.low,
+            _ => bounds.high.unwrap_or(u64::MAX),
+        });
         let seen = metric::find(name).map_or(0, |metric| series.seen(metric)) as f64;
         if peak.is_some_and(|peak| seen < AT_PEAK * peak as f64) {
             reading.upper = Some(f64::INFINITY);

@@ -5,6 +5,11 @@ pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC).unwrap_or(0)
 }
 
+/// CLOCK_BOOTTIME: the clock of processes' start times.
+pub fn since_boot() -> u64 {
+    read(libc::CLOCK_BOOTTIME).unwrap_or(0)
+}
+
 /// The CPU time of this thread. A thread that does not run does not read either.
 pub fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::clock;
+
 /// The threads of a process.
 pub fn threads(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -39,6 +41,20 @@ pub fn descendants_and(launcher: u32, mut task: impl FnMut(u32, u32)) -> BTreeMa
 /// The file that a process executes.
 pub fn program(pid: u32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// When a process was made, as `now` would have said: to a tick of the kernel's clock (10 ms), and not later than it was.
+pub fn made_at(pid: u32) -> Option<u64> {
+    /// `starttime` of proc_pid_stat(5), counted from the state, which follows the name in brackets.
+    const START_TIME: usize = 19;
+    /// USER_HZ, which is 100 on every architecture here.
+    const TICK: u64 = 10_000_000;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: u64 = fields.split_whitespace().nth(START_TIME)?.parse().ok()?;
+    // That clock continues while the machine is suspended.
+    let suspended = clock::since_boot().saturating_sub(clock::now());
+    Some(ticks.saturating_mul(TICK).saturating_sub(suspended))
 }
 
 /// Whether two processes share one memory: a child of `vfork(2)` has its parent's until it executes a

@@ -63,6 +63,8 @@ pub(super) struct SamplerThread {
     seen: Seen,
     /// The living processes, by process number.
     tree: BTreeMap<u32, ProcessHandle>,
+    /// When the last search for processes began.
+    searched_ns: u64,
     parts: HashMap<Part, usize>,
     budgets: Option<OverheadBudgets>,
     /// The tree's size by the last statm samples.
@@ -98,6 +100,7 @@ impl SamplerThread {
             marks,
             seen: Seen::default(),
             tree: BTreeMap::new(),
+            searched_ns: 0,
             parts: HashMap::new(),
             budgets: None,
             size: 0,

@@ -14,6 +14,7 @@ const MOST_PROCESSES: usize = 4096;
 impl SamplerThread {
     /// Finds the processes of the tree.
     pub(super) fn find_tree(&mut self) {
+        let began = now();
         let tasks = &mut self.seen.tasks;
         let found = descendants::descendants_and(self.watch.launcher, |task, process| {
             tasks.insert(task, process);
@@ -30,12 +31,16 @@ impl SamplerThread {
             }
             let index = self.seen.series.processes.len();
             if let Ok(watched) = ProcessHandle::open(pid, index) {
-                let process = Process { pid, parent, name: String::new(), began_ns: at, ended_ns: at };
+                // It was not there at the last search. The first process is the launcher's copy before.
+                let made = descendants::made_at(pid).filter(|_| !self.tree.is_empty()).unwrap_or(at);
+                let began_ns = made.max(self.searched_ns).min(at);
+                let process = Process { pid, parent, name: String::new(), began_ns, ended_ns: at };
                 self.seen.series.processes.push(process);
                 self.tree.insert(pid, watched);
                 self.changed = true;
             }
         }
+        self.searched_ns = began;
     }
 
     /// Evaluates the statm samples: how large every process was.
