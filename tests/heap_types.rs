@@ -295,3 +295,26 @@ fn classes_with_virtual_functions_are_known_without_debug_information_in_every_a
         }
     }
 }
+
+#[test]
+fn bytes_that_fit_several_types_of_a_line_are_of_the_type_that_fits_each_block() {
+    let lab = Laboratory::new();
+    for options in ["-O1", "-O0"] {
+        let [a, b] = [ABIS[0], ABIS[1]].map(|abi| recorded(&lab, "gcc", "one_line.cpp", options, abi));
+        let json = explained(&lab, &a, &b);
+        sums_are_exact(&json);
+        // Types may stay unknown. No type has blocks of another one.
+        let truths = [("Node[]", 1234, 2), ("Wide[]", 321, 1), ("int*[]", 777, 2), ("std::string[]", 321, 1)];
+        for (name, objects, most) in truths {
+            let rows = json["types"]["types"].as_array().unwrap().iter().filter(|row| row["type"] == name);
+            let of = |row: &Value, side: &str| row[side]["objects"].as_i64().unwrap_or_default();
+            let found: i64 = rows.map(|row| of(row, "a").max(of(row, "b"))).sum();
+            let is_known = (0..=most).any(|times| found == times * objects);
+            assert!(is_known, "{name} {found}: {:#}", json["types"]["types"]);
+        }
+        let of_text = |row: &&Value| row["type"].as_str().is_some_and(|name| name.starts_with("Text"));
+        for row in json["types"]["types"].as_array().unwrap().iter().filter(of_text) {
+            assert!(row["a"]["objects"].is_null() || row["a"]["objects"] == 700, "{row:#}");
+        }
+    }
+}

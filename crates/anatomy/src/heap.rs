@@ -11,6 +11,7 @@ pub mod log;
 pub mod profile;
 pub mod rss_against_heap;
 pub mod site;
+pub mod sizes;
 pub mod stacks;
 pub mod symbols;
 pub mod types;

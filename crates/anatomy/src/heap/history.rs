@@ -9,6 +9,7 @@ use crate::heap::decoder::{Arena, Block, Event, EventKind, Events, Exec};
 use crate::heap::lifetimes::{Lifetime, Lifetimes};
 use crate::heap::log::{LogFile, Process};
 use crate::heap::profile::Values;
+use crate::heap::sizes::Sizes;
 use crate::heap::stacks::{StackId, Stacks};
 
 /// More moments than this are downsampled to half.
@@ -39,6 +40,8 @@ pub struct Blocks {
     pub live_chunk_bytes: u64,
     /// Lifetimes of the freed blocks.
     pub lifetimes: Lifetimes,
+    /// The sizes of all allocations.
+    pub sizes: Sizes,
     /// The event up to which the numbers at the peak are settled.
     seen: u64,
 }
@@ -55,6 +58,7 @@ impl Blocks {
             live_count: self.live_count,
             live_bytes: self.live_bytes,
             lifetimes: self.lifetimes,
+            sizes: self.sizes,
         }
     }
 
@@ -471,6 +475,7 @@ impl Account {
         let blocks = self.stack(block.stack);
         blocks.count += 1;
         blocks.bytes = blocks.bytes.saturating_add(block.requested);
+        blocks.sizes.take(block.requested);
     }
 
     fn release(&mut self, event: &Event, address: u64) {

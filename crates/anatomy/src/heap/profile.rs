@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::heap::lifetimes::Lifetimes;
+use crate::heap::sizes::Sizes;
 
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +39,8 @@ pub struct Values {
     pub live_bytes: u64,
     /// Lifetimes of the freed blocks; empty in an import from another profiler.
     pub lifetimes: Lifetimes,
+    /// Sizes of all allocations; none in an import.
+    pub sizes: Sizes,
 }
 
 impl Values {
@@ -51,6 +54,7 @@ impl Values {
         self.live_count = self.live_count.saturating_add(other.live_count);
         self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
         self.lifetimes.add(&other.lifetimes);
+        self.sizes.add(other.sizes);
     }
 
     /// Whether lifetimes are known. Imports from other profilers have none.

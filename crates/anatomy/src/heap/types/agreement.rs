@@ -87,11 +87,19 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
         }
         return;
     };
-    let mut best = common.into_iter().filter(|found| found.rank == best);
-    let (Some(found), None) = (best.next(), best.next()) else { return };
-    let is_other = |known: &Option<Found>, own: &Found| {
-        known.as_ref().is_some_and(|known| names::type_key(&known.name) != names::type_key(&own.name))
+    common.retain(|found| found.rank == best);
+    let is_same = |known: &Option<Found>, own: &Found| {
+        known.as_ref().map(|known| names::type_key(&known.name) == names::type_key(&own.name))
     };
+    // Of several that fit, the one that one side knows without the other.
+    if common.len() > 1 {
+        common.retain(|found| {
+            is_same(&a.found, &found.a) == Some(true) || is_same(&b.found, &found.b) == Some(true)
+        });
+    }
+    let mut best = common.into_iter();
+    let (Some(found), None) = (best.next(), best.next()) else { return };
+    let is_other = |known: &Option<Found>, own: &Found| is_same(known, own) == Some(false);
     // Each side is sure of another type.
     if is_other(&a.found, &found.a) && is_other(&b.found, &found.b) {
         return;

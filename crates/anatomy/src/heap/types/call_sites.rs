@@ -102,7 +102,13 @@ impl CallSites {
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
             .unwrap_or_default();
         let mut found: Vec<Found> = Vec::new();
-        for mention in self.mentions(&frame, module.as_deref()) {
+        let mentions = self.mentions(&frame, module.as_deref());
+        let is_unknown = |mention: &Mention| match mention {
+            Mention::Object(name) | Mention::Elements(name) => !is_known(name, files),
+            Mention::Size(_) | Mention::Pointee(_) => false,
+        };
+        let has_unknown = mentions.len() > 1 && mentions.iter().any(is_unknown);
+        for mention in mentions {
             match mention {
                 Mention::Object(name) => found.extend(named_in_source(&name, Shape::Object, origin, files)),
                 Mention::Elements(name) => {
@@ -115,6 +121,14 @@ impl CallSites {
                     found.extend(of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)));
                 }
             }
+        }
+        // Of several types in a line that fit, any may be meant, whatever else names one of them.
+        let first = found.first().map(|found| plain(&found.name).to_owned());
+        let is_one = found.iter().all(|found| first.as_deref() == Some(plain(&found.name)));
+        if !is_one || has_unknown && !found.is_empty() {
+            let certainty = if has_unknown { Certainty::Low } else { Certainty::Medium };
+            found.iter_mut().for_each(|found| found.certainty = certainty);
+            return best(found, &origin.values);
         }
         found.extend(targets.iter().filter_map(|target| by_evidence(target, origin, files)));
         if found.iter().all(|found| found.certainty < Certainty::High) {
@@ -255,6 +269,11 @@ enum Shape {
     Any,
 }
 
+/// Whether a file has a type of that name, with or without a scope.
+fn is_known(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
+    files.iter().any(|file| file.find(name).is_some() || !file.with_plain_name(plain(name)).is_empty())
+}
+
 /// The types of that name, with or without a scope, whose size fits.
 fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
     let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, alignment: u64| {
@@ -297,8 +316,8 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
     found
 }
 
-/// Each type once, as the surest evidence has it; the likeliest first. Of types that the line's name leaves open, one is the
-/// likeliest if the function's variables name it, too.
+/// Each type once, as the surest evidence has it; the likeliest first. Of types that one name in the line leaves open, the
+/// likeliest is that which the function's variables name, too. Of several names in the line, any may be meant.
 fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
     let rank = |found: &Found| (found.certainty, found.is_object(values), found.source != Source::Variables);
     found.sort_by_key(|one| std::cmp::Reverse(rank(one)));
@@ -311,8 +330,9 @@ fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
         }
     }
     let highest = best.first().map(|(found, _)| rank(found));
-    let tied = best.iter().filter(|(found, _)| Some(rank(found)) == highest);
-    let most = tied.map(|(_, times)| *times).max().unwrap_or(0);
+    let tied: Vec<&(Found, usize)> = best.iter().filter(|(found, _)| Some(rank(found)) == highest).collect();
+    let of_one_name = tied.windows(2).all(|two| plain(&two[0].0.name) == plain(&two[1].0.name));
+    let most = tied.iter().map(|(_, times)| *times).max().filter(|_| of_one_name).unwrap_or(0);
     for (found, times) in &mut best {
         if Some(rank(found)) == highest && *times < most && found.certainty == Certainty::High {
             found.certainty = Certainty::Medium;

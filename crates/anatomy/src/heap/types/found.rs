@@ -30,9 +30,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// Objects in these blocks. None if their bytes are no multiple of the type's size.
+    /// Objects in these blocks. None if the bytes of any block are no multiple of the type's size.
     pub fn objects(&self, values: &Values) -> Option<u64> {
-        let size = self.size.filter(|size| *size > 0)?;
+        let size = self.size.filter(|size| *size > 0 && values.sizes.are_multiples(*size, self.cookie))?;
         let bytes = values.peak_bytes.checked_sub(self.cookie.checked_mul(values.peak_count)?)?;
         bytes.is_multiple_of(size).then(|| bytes / size)
     }

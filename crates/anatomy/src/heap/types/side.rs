@@ -94,7 +94,8 @@ fn eliminate(blocks: &mut [Blocks]) {
             indexes.iter().filter(|index| blocks[**index].found.is_none()).copied().collect::<Vec<_>>()
         {
             let block = &mut blocks[index];
-            let best = block.candidates.first().map(|found| found.certainty);
+            let best =
+                block.candidates.first().map(|found| found.certainty).filter(|best| *best > Certainty::Low);
             let mut left = block.candidates.iter().filter(|one| {
                 one.source == Source::SourceLine && Some(one.certainty) == best && !taken.contains(&one.name)
             });
