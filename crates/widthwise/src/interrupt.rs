@@ -18,6 +18,9 @@ static WRITERS: AtomicU32 = AtomicU32::new(0);
 /// The signal that ends the process; 0: none arrived.
 static ENDING_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
+/// What the first signal during the rounds prints. A run may take minutes.
+const HEARD: &str = "\nending after the current run; a second Ctrl-C ends that run, too\n";
+
 #[derive(Debug)]
 enum End {
     /// By the default action of the signal.
@@ -79,7 +82,11 @@ pub fn finish<T>(write: impl FnOnce() -> T) -> T {
 
 /// The handler of all signals.
 fn handle(signal: i32) {
-    let _ = TIMES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| Some(n.saturating_add(1)));
+    let before = TIMES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| Some(n.saturating_add(1)));
+    if END.get().is_none() && before == Ok(0) {
+        // SAFETY: write(2) is async-signal-safe, and the text lives as long as the process.
+        unsafe { libc::write(libc::STDERR_FILENO, HEARD.as_ptr().cast(), HEARD.len()) };
+    }
     if END.get().is_some() {
         // Either this handler sees that no file is being written, or the writer sees the signal.
         ENDING_SIGNAL.store(signal, Ordering::SeqCst);

@@ -33,7 +33,7 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else { break };
         through.push(function.clone());
-        if callers(&site::sites(profile, program, &through), program) < 2 {
+        if callers(&site::sites(profile, program, &through), program, &function) < 2 {
             break;
         }
         let is_thin = is_allocator(&function);
@@ -56,9 +56,12 @@ fn largest(sites: &[Site]) -> Option<(String, f64)> {
     (all > 0).then(|| (function.to_owned(), most as f64 / all as f64))
 }
 
-/// The number of sites in the program that allocate.
-fn callers(sites: &[Site], program: &str) -> usize {
-    let own = sites.iter().filter(|site| site.module == program && site.values.peak_bytes > 0);
+/// The number of sites in the program that allocate, outside of the function itself: what has no caller in the program stays at its
+/// own lines.
+fn callers(sites: &[Site], program: &str, function: &str) -> usize {
+    let is_outside = |site: &&Site| bare(&site.function) != function;
+    let own =
+        sites.iter().filter(|site| site.module == program && site.values.peak_bytes > 0).filter(is_outside);
     own.map(Site::key).collect::<FxHashSet<_>>().len()
 }
 

@@ -105,7 +105,7 @@ impl CallSites {
         let mentions = self.mentions(&frame, module.as_deref());
         let is_unknown = |mention: &Mention| match mention {
             Mention::Object(name) | Mention::Elements(name) => !is_known(name, files),
-            Mention::Size(_) | Mention::Pointee(_) => false,
+            Mention::Size(_) | Mention::Header(_) | Mention::Pointee(_) => false,
         };
         let has_unknown = mentions.len() > 1 && mentions.iter().any(is_unknown);
         for mention in mentions {
@@ -114,6 +114,7 @@ impl CallSites {
                 Mention::Elements(name) => {
                     found.extend(named_in_source(&name, Shape::Elements, origin, files));
                 }
+                Mention::Header(name) => found.extend(named_in_source(&name, Shape::Object, origin, files)),
                 Mention::Size(name) => found.extend(named_in_source(&name, Shape::Any, origin, files)),
                 Mention::Pointee(variable) => {
                     let of_variable = targets.iter().filter(|target| target.variable == variable);

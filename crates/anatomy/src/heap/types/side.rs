@@ -108,7 +108,7 @@ fn eliminate(blocks: &mut [Blocks]) {
 
 impl TypedSide {
     fn remark_on(&mut self, program: &str, file: &ProgramTypes) {
-        if file.layouts.aggregates.is_empty() && self.remarks.is_empty() {
+        if file.layouts.types.is_empty() && self.remarks.is_empty() {
             self.remarks.push(format!(
                 "{program} has no debug information: only classes with virtual functions and what libraries allocate have types, none has a layout (build it with -g)"
             ));

@@ -9,6 +9,8 @@ pub enum Mention {
     Elements(String),
     /// `sizeof(T)`: one object or several.
     Size(String),
+    /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
+    Header(String),
     /// The type that a variable or member points to.
     Pointee(String),
 }
@@ -23,8 +25,19 @@ pub fn mentions(line: &str) -> Vec<Mention> {
         }
     }
     for (at, _) in code.match_indices("sizeof") {
-        if is_word(&code, at, 6) {
-            found.extend(measured(code[at + 6..].trim_start()));
+        if is_word(&code, at, 6) && !is_of_another_call(&code[..at]) {
+            found.extend(measured(code[at + 6..].trim_start()).map(|mention| match mention {
+                Mention::Size(name) if is_in_a_sum(&code, at) => Mention::Header(name),
+                mention => mention,
+            }));
+        }
+    }
+    // Of a sum, no term is the whole block.
+    if found.iter().any(|mention| matches!(mention, Mention::Header(_))) {
+        for mention in &mut found {
+            if let Mention::Size(name) = mention {
+                *mention = Mention::Header(std::mem::take(name));
+            }
         }
     }
     found.dedup();
@@ -37,8 +50,42 @@ fn is_word(code: &str, at: usize, length: usize) -> bool {
     !code[..at].ends_with(of_word) && !code[at + length..].starts_with(of_word)
 }
 
-/// The code before a comment, with texts emptied.
+/// Whether what follows is an argument of a function that allocates nothing: `memset(p, 0, `.
+fn is_of_another_call(before: &str) -> bool {
+    const OTHERS: [&str; 9] =
+        ["memset", "memcpy", "memmove", "memcmp", "bzero", "fread", "fwrite", "snprintf", "qsort"];
+    let mut depth = 0usize;
+    for (at, c) in before.char_indices().rev() {
+        match c {
+            ')' => depth += 1,
+            '(' if depth > 0 => depth -= 1,
+            '(' => {
+                let name = before[..at].trim_end();
+                let begin = name.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+                if OTHERS.contains(&name.get(begin..).unwrap_or_default()) {
+                    return true;
+                }
+            }
+            ';' | '{' | '}' => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether the `sizeof` at that place is a term of a sum.
+fn is_in_a_sum(code: &str, at: usize) -> bool {
+    let behind = code[at + 6..].trim_start();
+    let rest = match behind.starts_with('(') {
+        true => crate::names::closing_bracket(behind).map_or("", |close| &behind[close + 1..]),
+        false => behind,
+    };
+    rest.trim_start().starts_with('+') || code[..at].trim_end().ends_with('+')
+}
+
+/// The code outside of comments, with texts emptied.
 fn without_texts(line: &str) -> String {
+    let line = without_blocks(line);
     let mut code = String::with_capacity(line.len());
     let mut quote: Option<char> = None;
     let mut before = ' ';
@@ -56,6 +103,37 @@ fn without_texts(line: &str) -> String {
         before = if before == '\\' && c == '\\' { ' ' } else { c };
     }
     code
+}
+
+/// The line without its comments in `/* */`, one that began before or continues behind it among them.
+fn without_blocks(line: &str) -> String {
+    let mut code = String::with_capacity(line.len());
+    let mut rest = line;
+    if let Some(end) = rest.find("*/").filter(|end| !rest[..*end].contains("/*")) {
+        rest = &rest[end + 2..];
+    }
+    let (mut quoted, mut at) = (None, 0);
+    let bytes = rest.as_bytes();
+    while at < bytes.len() {
+        let c = bytes[at];
+        match quoted {
+            Some(_) if c == b'\\' => at += 1,
+            Some(quote) if c == quote => quoted = None,
+            Some(_) => {}
+            None if c == b'"' || c == b'\'' => quoted = Some(c),
+            None if bytes[at..].starts_with(b"//") => break,
+            None if bytes[at..].starts_with(b"/*") => {
+                code.push_str(&rest[..at]);
+                code.push(' ');
+                let Some(end) = rest[at + 2..].find("*/") else { return code };
+                let behind = without_blocks(&rest[at + 2 + end + 2..]);
+                return code + &behind;
+            }
+            None => {}
+        }
+        at += 1;
+    }
+    code + rest
 }
 
 /// The type behind `new`, without a placement.
@@ -174,6 +252,14 @@ mod tests {
         assert_eq!(mentions("auto p = new unsigned long[n];"), [elements("unsigned long")]);
         assert_eq!(mentions("renew Node; // new Other"), []);
         assert_eq!(mentions("puts(\"new Node\");"), []);
+        assert_eq!(
+            mentions("p = malloc(9); /* once sizeof(Node), or new Node */ q = new Other;"),
+            [object("Other")]
+        );
+        assert_eq!(
+            mentions("a new Node */ q = new Other; puts(\"/*\"); r = new Third; /* new Fourth"),
+            [object("Other"), object("Third")]
+        );
         assert_eq!(mentions("f(new A, new B)"), [object("A"), object("B")]);
     }
 
@@ -185,14 +271,33 @@ mod tests {
         assert_eq!(mentions("t->table = calloc(size, sizeof(*t->table));"), [pointee("table")]);
         assert_eq!(mentions("t = calloc(n, sizeof(struct entry *));"), [size("entry*")]);
         assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
-        assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [size("a")]);
+        assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [Mention::Header("a".to_owned())]);
+        assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [Mention::Header("a".to_owned())]);
+        let both = ["a", "b"].map(|name| Mention::Header(name.to_owned()));
+        assert_eq!(mentions("x = malloc(sizeof(a) + n * sizeof(b));"), both);
+        assert_eq!(
+            mentions("x = malloc(n); memset(x, 0, sizeof(a)); y = calloc(n, sizeof(b));"),
+            [size("b")]
+        );
     }
 
     #[test]
     fn any_line_can_be_read() {
-        for line in
-            ["new", "sizeof", "sizeof(", "new (", "new <", "sizeof(*", "'", "\"\\\\\" new é::<", "new ::"]
-        {
+        for line in [
+            "new",
+            "sizeof",
+            "sizeof(",
+            "new (",
+            "new <",
+            "sizeof(*",
+            "'",
+            "\"\\\\\" new é::<",
+            "new ::",
+            "/*é",
+            "é*/ /",
+            "'é\\",
+            "/*/ *//",
+        ] {
             mentions(line);
         }
     }
