@@ -38,6 +38,15 @@ fn every_directory_entry_is_found_at_its_offset() {
 }
 
 #[test]
+fn programs_and_scripts_that_are_executed_by_descriptor_have_the_kernels_names() {
+    let lab = Laboratory::new();
+    let [native, x32] = both(&lab, "execs", "start");
+    assert!(native.contains("script by descriptor: AT_EXECFN /dev/fd/"), "{native}");
+    assert!(native.contains("script by a descriptor that is closed: No such file"), "{native}");
+    assert_eq!(x32, native);
+}
+
+#[test]
 fn ioctl_requests_have_the_results_of_64_bit_programs() {
     let lab = Laboratory::new();
     let [native, x32] = both(&lab, "requests", "file");

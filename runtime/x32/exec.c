@@ -229,6 +229,14 @@ out:
     return result;
 }
 
+/* A script that the new program could not open by its name: the descriptor in it is closed by then (fs/exec.c,
+ * BINPRM_FLAGS_PATH_INACCESSIBLE). */
+static int is_closed_script(long file, u64 directory) {
+    struct program_head head;
+    long flags = KERNEL_2(__NR_fcntl, directory, F_GETFD);
+    return !failed(flags) && (flags & FD_CLOEXEC) && program_look(file, &head) == PROGRAM_SCRIPT;
+}
+
 static long execute_path(const char *path, u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
     int is_own = same_text(path, "/proc/self/exe");
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
@@ -259,8 +267,19 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }
+    if (x32 && by_descriptor && is_closed_script(file, directory)) {
+        KERNEL_1(__NR_close, file);
+        return -ENOENT;
+    }
+    /* As the kernel names it: fs/exec.c, alloc_bprm(). */
+    struct text prefix = {.size = 0};
+    text_add(&prefix, "/dev/fd/%d%s", (i64)(i32)directory, empty ? "" : "/");
+    u64 length = length_of(path);
+    char shown[prefix.size + length + 1];
+    copy_bytes(shown, prefix.bytes, prefix.size);
+    copy_bytes(shown + prefix.size, path, length + 1);
     struct successor next = {
-        .path = path,
+        .path = by_descriptor ? shown : path,
         .directory = directory,
         .native_path = is_own ? (u64)path : path_address,
         .flags = flags,

@@ -4,8 +4,6 @@
 #include "user_memory.h"
 #include "x32.h"
 
-#define F_GETFD 1
-
 long vectors_read(struct vectors *vectors, u64 address, u64 count) {
     vectors->at = vectors->near;
     vectors->count = count;

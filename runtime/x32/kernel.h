@@ -49,6 +49,8 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000
 #define AT_EMPTY_PATH 0x1000
+#define F_GETFD 1
+#define FD_CLOEXEC 1
 #define AT_EACCESS 0x200
 #define X_OK 1
 

@@ -228,6 +228,31 @@ static u64 follow_scripts(struct request *request, struct beginning *beginning, 
     return used;
 }
 
+/* Of a program that was started by its descriptor alone, the file's own name (since Linux 6.14; before, the number). */
+static const char *name_of_descriptor(const struct request *request, char *room, u64 size) {
+    const char prefix[] = "/dev/fd/";
+    u64 at = 0;
+    while (at < sizeof prefix - 1 && request->path[at] == prefix[at]) {
+        at++;
+    }
+    u64 first = at;
+    while (request->path[at] >= '0' && request->path[at] <= '9') {
+        at++;
+    }
+    if (request->fd < 0 || first < sizeof prefix - 1 || request->path[at] != 0) {
+        return request->path;
+    }
+    struct text link = {.size = 0};
+    text_add(&link, "/proc/thread-self/fd/%d", (i64)request->fd);
+    link.bytes[link.size] = 0;
+    long length = KERNEL_3(__NR_readlink, link.bytes, room, size - 1);
+    if (failed(length)) {
+        return request->path;
+    }
+    room[length] = 0;
+    return room;
+}
+
 static void name_process(const char *path) {
     const char *name = path;
     for (const char *at = path; *at != 0; at++) {
@@ -369,7 +394,9 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
     }
 
     long fd = open_program(&request);
-    const char *name = request.path; /* of a script, the process has the script's */
+    const char *file_name = request.path; /* of a script, the process has the script's */
+    LARGE static char linked[4096];
+    const char *name = name_of_descriptor(&request, linked, sizeof linked);
     const char *script_words[SCRIPT_WORDS + 1];
     struct beginning beginning;
     u64 script_count = follow_scripts(&request, &beginning, &fd, script_words);
@@ -398,7 +425,7 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
         .argument_count = count_words(arguments),
         .environment = given.environment,
         .environment_count = given.environment_count,
-        .file_name = request.path,
+        .file_name = file_name,
         .kernel_vector = vector,
         .program_headers = image->header_address != 0 ? image->header_address + program.main.bias : 0,
         .program_header_count = image->header_count,

@@ -6,6 +6,8 @@ use widthwise_experiment::{Experiment, Metric};
 /// The leading metrics, in reading order. `--all-metrics` and the HTML show the others.
 const FIRST: [&str; 6] =
     ["cpu", "wall", "instructions_user", "instructions_kernel", "max_rss", "page_faults"];
+/// So many of them are shown before what the user requested by name; a narrow terminal has no room for the last ones.
+const BEFORE_REQUESTED: usize = 4;
 
 /// The metrics of the experiment in reading order, divided into leading ones and others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,9 +28,11 @@ impl Columns {
         let metrics: Vec<Metric> =
             experiment.metrics.iter().copied().filter(|metric| !is_apart(metric)).collect();
         let find = |name: &str| metrics.iter().copied().find(|metric| metric.name == name);
-        let mut leading: Vec<Metric> = FIRST.into_iter().filter_map(find).collect();
         let is_first = |metric: &Metric| FIRST.contains(&metric.name);
-        leading.extend(metrics.iter().copied().filter(|m| !is_first(m) && !m.default));
+        let requested = metrics.iter().copied().filter(|m| !is_first(m) && !m.default);
+        let (before, behind) = FIRST.split_at(BEFORE_REQUESTED);
+        let of = |names: &[&str]| names.iter().filter_map(|name| find(name)).collect::<Vec<Metric>>();
+        let leading: Vec<Metric> = of(before).into_iter().chain(requested).chain(of(behind)).collect();
         let (leading, others) = if leading.is_empty() {
             (metrics, Vec::new())
         } else {
