@@ -147,7 +147,7 @@ fn the_lifetimes_of_the_blocks_of_each_site_are_shown() {
         "ask",
     ]);
     let text = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("Of its 12 000 blocks 25 % are temporary (freed before the next allocation), 50 % are freed later, 25 % never."), "{output:?}");
+    assert!(text.contains("Of its 12 000 blocks 25 % are temporary (freed before the next allocation), 50 % are freed later, 25 % are never freed."), "{output:?}");
     let row =
         output.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{output:?}"));
     assert!(row.contains("to the end"), "{row}");

@@ -287,9 +287,9 @@ fn flags_that_cannot_be_met_are_refused() {
     lab.widthwise("explain logs --skip-frames xmalloc --skip-frames nosuchfn")
         .refuses(2, &["--skip-frames nosuchfn", "no stack"]);
     for (flags, words) in [
-        ("--folded - --json", ["--folded -", "--json"]),
-        ("--pprof - --folded -", ["--folded -", "--pprof -"]),
-        ("--html=- --json", ["--html=-", "--json"]),
+        ("--folded - --json", ["--folded and --json", "both write"]),
+        ("--pprof - --folded -", ["--folded and --pprof", "both write"]),
+        ("--html=- --json", ["--html and --json", "both write"]),
     ] {
         let printed = lab.widthwise(&format!("explain logs {flags}"));
         assert_eq!(printed.stdout, "", "{flags}");

@@ -127,7 +127,8 @@ fn the_markdown_has_a_row_for_every_variant() {
 #[test]
 fn a_format_that_cannot_be_written_leaves_no_incomplete_file() {
     let lab = measured();
-    lab.widthwise("report --html=nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
+    lab.widthwise("report --html=nowhere/out.html")
+        .refuses(2, &["--html: nowhere/out.html cannot be written: No such file"]);
 }
 
 #[test]

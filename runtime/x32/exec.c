@@ -229,8 +229,8 @@ out:
     return result;
 }
 
-/* A script that the new program could not open by its name: the descriptor in it is closed by then (fs/exec.c,
- * BINPRM_FLAGS_PATH_INACCESSIBLE). */
+/* A script that the new program could not open by its name: the descriptor in it is closed by then
+ * (fs/exec.c, BINPRM_FLAGS_PATH_INACCESSIBLE). */
 static int is_closed_script(long file, u64 directory) {
     struct program_head head;
     long flags = KERNEL_2(__NR_fcntl, directory, F_GETFD);

@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "costs.h"
 #include "diagnostics.h"
+#include "initial_stack.h"
 #include "interception.h"
 #include "listing.h"
 #include "loader.h"
@@ -17,7 +18,6 @@
 #include "signals.h"
 #include "sites.h"
 #include "space.h"
-#include "initial_stack.h"
 #include "thread.h"
 #include "trace.h"
 #include "user_memory.h"
@@ -228,7 +228,8 @@ static u64 follow_scripts(struct request *request, struct beginning *beginning, 
     return used;
 }
 
-/* Of a program that was started by its descriptor alone, the file's own name (since Linux 6.14; before, the number). */
+/* Of a program that was started by its descriptor alone, the file's own name (since Linux 6.14; before, the
+ * number). */
 static const char *name_of_descriptor(const struct request *request, char *room, u64 size) {
     const char prefix[] = "/dev/fd/";
     u64 at = 0;

@@ -1,13 +1,13 @@
 #include "calls.h"
 #include "costs.h"
 #include "interception.h"
+#include "iovecs.h"
 #include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
 #include "trace.h"
 #include "user_memory.h"
-#include "iovecs.h"
 #include "x32.h"
 
 #define SECCOMP_SET_MODE_STRICT 0

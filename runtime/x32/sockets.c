@@ -1,7 +1,7 @@
 #include "calls.h"
+#include "iovecs.h"
 #include "signals.h"
 #include "user_memory.h"
-#include "iovecs.h"
 #include "x32.h"
 
 #define SOL_SOCKET 1

@@ -1,8 +1,8 @@
 #include "calls.h"
+#include "iovecs.h"
 #include "signals.h"
 #include "space.h"
 #include "user_memory.h"
-#include "iovecs.h"
 #include "x32.h"
 
 #define SYS_BIT SIGNAL_BIT(SIGSYS)

@@ -1,4 +1,5 @@
-/* Starts itself by a path, by a descriptor, in a directory and by way of a script. Each prints how the kernel names it. */
+/* Starts itself by a path, by a descriptor, in a directory and by way of a script. Each prints how the kernel
+ * names it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +58,9 @@ int main(int count, char **words) {
     fclose(script);
     if (chmod("script.sh", 0755) != 0)
         return 1;
-    int file = open(own, O_RDONLY), folder = open(".", O_RDONLY | O_DIRECTORY), closed = open(".", O_RDONLY | O_CLOEXEC),
-        of_script = open("script.sh", O_RDONLY), closed_script = open("script.sh", O_RDONLY | O_CLOEXEC);
+    int file = open(own, O_RDONLY), folder = open(".", O_RDONLY | O_DIRECTORY),
+        closed = open(".", O_RDONLY | O_CLOEXEC), of_script = open("script.sh", O_RDONLY),
+        closed_script = open("script.sh", O_RDONLY | O_CLOEXEC);
     start("descriptor", file, "", AT_EMPTY_PATH);
     start("folder", folder, name, 0);
     start("folder that is closed", closed, name, 0);

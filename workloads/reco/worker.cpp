@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "failure.hpp"
-#include "track_finding.hpp"
 #include "local.hpp"
 #include "seeding.hpp"
+#include "track_finding.hpp"
 #include "widthwise-marks.h"
 
 namespace reco {

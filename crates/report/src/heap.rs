@@ -32,6 +32,11 @@ const NARROWEST: usize = 40;
 /// A name longer than this loses its template arguments.
 const LONG_NAME: usize = 60;
 
+/// Whether a profile has bytes and no blocks, as massif's: then their number is not known.
+fn is_uncounted(peak_bytes: u64, peak_blocks: u64) -> bool {
+    peak_bytes > 0 && peak_blocks == 0
+}
+
 /// `72 → 48` bytes a block; one number where both are the same.
 fn each(a: &Values, b: Option<&Values>) -> String {
     let mean = |values: &Values| {
@@ -171,23 +176,36 @@ impl Explanation<'_> {
         #[derive(Serialize)]
         struct Numbers {
             peak_bytes: u64,
-            peak_blocks: u64,
-            peak_chunk_bytes: u64,
-            bytes: u64,
-            blocks: u64,
-            left_bytes: u64,
-            left_blocks: u64,
+            peak_blocks: Option<u64>,
+            peak_chunk_bytes: Option<u64>,
+            bytes: Option<u64>,
+            blocks: Option<u64>,
+            left_bytes: Option<u64>,
+            left_blocks: Option<u64>,
             lifetimes: Option<lifetimes::Lifetimes>,
         }
-        let numbers = |values: &Values| Numbers {
-            peak_bytes: values.peak_bytes,
-            peak_blocks: values.peak_count,
-            peak_chunk_bytes: values.peak_chunk_bytes,
-            bytes: values.bytes,
-            blocks: values.count,
-            left_bytes: values.live_bytes,
-            left_blocks: values.live_count,
-            lifetimes: lifetimes::lifetimes(values),
+        let numbers = |values: &Values| {
+            let known = |number: u64| (!is_uncounted(values.peak_bytes, values.peak_count)).then_some(number);
+            Numbers {
+                peak_bytes: values.peak_bytes,
+                peak_blocks: known(values.peak_count),
+                peak_chunk_bytes: known(values.peak_chunk_bytes),
+                bytes: known(values.bytes),
+                blocks: known(values.count),
+                left_bytes: known(values.live_bytes),
+                left_blocks: known(values.live_count),
+                lifetimes: lifetimes::lifetimes(values),
+            }
+        };
+        let side = |side: &Side| -> Result<serde_json::Value, serde_json::Error> {
+            let mut json = serde_json::to_value(side)?;
+            if is_uncounted(side.peak_bytes, side.peak_blocks) {
+                for key in ["peak_blocks", "peak_chunk_bytes", "bytes", "blocks", "left_bytes", "left_blocks"]
+                {
+                    json[key] = serde_json::Value::Null;
+                }
+            }
+            Ok(json)
         };
         let sites: Vec<serde_json::Value> = self
             .pairs
@@ -210,8 +228,8 @@ impl Explanation<'_> {
             "schema": SCHEMA,
             "program": self.program,
             "wrappers": wrappers,
-            "a": self.a,
-            "b": self.b,
+            "a": side(self.a)?,
+            "b": self.b.map(side).transpose()?,
             "differences": self.differences().map(|differences| differences.all()).unwrap_or_default(),
             "max_rss": self.max_rss,
             "sites": sites,

@@ -203,7 +203,7 @@ pub fn agreement(comparison: &Comparison) -> Vec<String> {
     let mut lines: Vec<String> = others
         .iter()
         .map(|(reason, is_allowed, names)| {
-            let printed = format!("{}{reason}.", differing(&named(names), &baseline));
+            let printed = format!("{}{reason}.", differing(&named(names), &baseline, reason));
             match (is_allowed, names.len()) {
                 (false, 1) => format!("{printed} Its verdicts are withheld."),
                 (false, _) => format!("{printed} Their verdicts are withheld."),
@@ -231,8 +231,12 @@ pub fn agreement(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// The variant whose output differs, and from what: a baseline differs only from its own other runs.
-fn differing(name: &str, baseline: &str) -> String {
+/// The variant whose output differs, and from what: a baseline differs only from its own other runs. Where a filter failed, nothing
+/// was compared.
+fn differing(name: &str, baseline: &str, reason: &str) -> String {
+    if reason.starts_with(": the filter `") {
+        return format!("{name}'s output could not be compared");
+    }
     match name == baseline {
         true => format!("{name}'s output differs from one run to another"),
         false => format!("{name}'s output differs from {baseline}'s"),
@@ -302,8 +306,7 @@ fn others(comparison: &Comparison, timed: &[&Round]) -> Vec<String> {
             let mean = own.iter().map(|round| round.noise.others).sum::<f64>() / own.len() as f64;
             let length = used
                 .map_or_else(|| format!("{} of the time", share(mean)), |used| duration(used).to_string());
-            let carry = if carriers.len() == 1 { "carries" } else { "carry" };
-            Some(format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers)))
+            Some(format!("other tasks used {place} for {length} (in {})", rounds(&carriers)))
         })
         .collect()
 }

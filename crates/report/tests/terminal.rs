@@ -112,7 +112,7 @@ fn noise_is_shown_with_the_rounds_that_have_it() {
     let text = render(&laid.comparison(), &wide(100));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("Noise: steal 0.4 %, other tasks used CPU 1 for"), "{text}");
-    assert!(flat.contains("(rounds 16–20 carry it)"), "{text}");
+    assert!(flat.contains("(in rounds 16–20)"), "{text}");
 }
 
 #[test]
@@ -125,10 +125,7 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
     let output =
         |laid: &campaign::Laid| render(&laid.comparison(), &Options { width: 400, ..Options::default() });
     let share = output(&laid);
-    assert!(
-        share.contains("other tasks used CPU 1 for 3.8 % of the time (rounds 16–20 carry it)"),
-        "{share}"
-    );
+    assert!(share.contains("other tasks used CPU 1 for 3.8 % of the time (in rounds 16–20)"), "{share}");
     for round in &mut laid.rounds {
         // Rounding to ticks is not attributed to others.
         let is_burst = round.noise.others > 0.1;
@@ -136,7 +133,7 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
             Some(if is_burst { 1_180_000_000 } else { [-4_000_000, 4_000_000][round.number as usize % 2] });
     }
     let time = output(&laid);
-    assert!(time.contains("other tasks used CPU 1 for 5.9 s (rounds 16–20 carry it)"), "{time}");
+    assert!(time.contains("other tasks used CPU 1 for 5.9 s (in rounds 16–20)"), "{time}");
     for round in &mut laid.rounds {
         round.noise.others_ns = Some(if round.number == 9 { 30_000_000 } else { 0 });
         round.noise.others = if round.number == 9 { 0.02 } else { 0.0 };

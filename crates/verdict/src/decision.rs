@@ -206,7 +206,7 @@ pub(crate) fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Do
         (Doubt::Included, true) if interval.low == interval.high => "equal in every run".to_owned(),
         (Doubt::Included, true) => format!("its whole interval lies within {margin}"),
         (Doubt::Included, false) => {
-            format!("its interval includes no difference and reaches beyond {margin}")
+            format!("its interval includes zero and reaches beyond {margin}")
         }
         (Doubt::Seen(what), true) => format!("{what}; its whole interval lies within {margin}"),
         (Doubt::Seen(what), false) => format!("{what}; its interval reaches beyond {margin}"),

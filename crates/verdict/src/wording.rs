@@ -269,8 +269,8 @@ pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String>
         0 => return None,
         1 => format!("The interval holds with {held} confidence."),
         n => format!(
-            "Each interval holds with {held} confidence by itself; lower and higher hold together: the chance that any of \
-             the {n} comparisons is called a difference by luck is at most {risk} (Holm)."
+            "Each interval holds with {held} confidence by itself. The words lower and higher are adjusted for the number of \
+             comparisons: the chance that any of the {n} is called a difference by luck is at most {risk} (Holm)."
         ),
     };
     Some(format!(
@@ -563,7 +563,7 @@ mod tests {
              (--equal-within). Inconclusive: it does not, and no difference was found."
         );
         let many = promise(&judgement(22), &experiment(0.995)).expect("a promise");
-        assert!(many.contains("99.5 % confidence") && many.contains("any of the 22 comparisons"), "{many}");
+        assert!(many.contains("99.5 % confidence") && many.contains("any of the 22 is called"), "{many}");
         assert!(many.contains("at most 0.5 %"), "{many}");
     }
 

@@ -89,7 +89,7 @@ fn no_difference_requires_the_whole_interval_inside_the_margin() {
     let narrow = laid.verdict("x32", "cpu");
     assert_eq!((narrow.low, narrow.high, narrow.floor), (verdict.low, verdict.high, verdict.floor));
     assert_eq!(narrow.word, Word::Inconclusive);
-    assert_eq!(reason(&narrow), "its interval includes no difference and reaches beyond ±0.1 %");
+    assert_eq!(reason(&narrow), "its interval includes zero and reaches beyond ±0.1 %");
 }
 
 #[test]

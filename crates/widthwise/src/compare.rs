@@ -168,7 +168,8 @@ impl Compare {
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
             return Err(Failure::request(
-                "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
+                "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it, and what has runs of its own: --memory, --heap, \
+                 --functions",
             ));
         }
         let mut archive = Archive::resume(folder).map_err(Failure::request)?;

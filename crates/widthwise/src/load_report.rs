@@ -104,7 +104,7 @@ impl LoadedReport {
                     judgement,
                     processes: self.processes(),
                     runtime_calls: self.runtime_calls(),
-                    differences: self.samples.differences.clone(),
+                    differences: self.differences(),
                 }))
             }
             Body::Scaling(scaling) => {
@@ -112,6 +112,13 @@ impl LoadedReport {
                 Report::Scaling(Box::new(scaling.report(self.campaign(), &self.samples.group_runs, topology)))
             }
         }
+    }
+
+    /// How outputs differ; where a filter failed there is nothing to show.
+    fn differences(&self) -> BTreeMap<String, String> {
+        let mut differences = self.samples.differences.clone();
+        differences.retain(|_, difference| !difference.trim().is_empty());
+        differences
     }
 
     /// The input of a report on a comparison; a scaling campaign is refused.

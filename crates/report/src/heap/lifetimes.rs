@@ -57,7 +57,7 @@ pub fn word(values: &Values) -> Option<String> {
     })
 }
 
-/// Shares of all blocks: `45 % are temporary (freed before the next allocation), 12 % are freed later, 43 % never`.
+/// Shares of all blocks: `45 % are temporary (freed before the next allocation), 12 % are freed later, 43 % are never freed`.
 pub fn shares(values: &Values) -> Option<String> {
     let reported = lifetimes(values)?;
     let all = (reported.temporary + reported.later + reported.never) as f64;
@@ -70,7 +70,7 @@ pub fn shares(values: &Values) -> Option<String> {
         count => percent(count as f64, all),
     };
     Some(format!(
-        "{} are temporary (freed before the next allocation), {} are freed later, {} never",
+        "{} are temporary (freed before the next allocation), {} are freed later, {} are never freed",
         share(reported.temporary),
         share(reported.later),
         share(reported.never)
@@ -149,12 +149,12 @@ mod tests {
         let (a, b) = (values(1, &[5], 2), values(0, &[5], 0));
         assert_eq!(
             sentence(("x86-64", &a), Some(("x32", &a))).as_deref(),
-            Some("Of the blocks of either 25 % are temporary (freed before the next allocation), 25 % are freed later, 50 % never.")
+            Some("Of the blocks of either 25 % are temporary (freed before the next allocation), 25 % are freed later, 50 % are never freed.")
         );
         let many = values(1, &[5; 2000], 0);
         assert_eq!(
             shares(&many).as_deref(),
-            Some("< 0.1 % are temporary (freed before the next allocation), > 99.9 % are freed later, none never")
+            Some("< 0.1 % are temporary (freed before the next allocation), > 99.9 % are freed later, none are never freed")
         );
         let output = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
         assert!(output.contains("; x32's only block is freed after the next allocation."), "{output}");

@@ -110,6 +110,8 @@ impl Explanation<'_> {
         };
         let has_lifetimes =
             self.pairs.iter().any(|pair| pair.a.lifetimes_are_known() || pair.b.lifetimes_are_known());
+        let has_blocks = self.pairs.iter().any(|pair| pair.a.peak_count > 0 || pair.b.peak_count > 0);
+        let of_blocks = |text: &dyn Fn() -> String| if has_blocks { text() } else { String::new() };
         let mut rows: Vec<[String; COLUMNS]> = vec![[
             match (self.b, self.a.incomplete.is_empty()) {
                 (Some(_), _) => "difference",
@@ -118,8 +120,8 @@ impl Explanation<'_> {
             }
             .to_owned(),
             if is_shared { "share".to_owned() } else { String::new() },
-            "blocks".to_owned(),
-            "bytes each".to_owned(),
+            of_blocks(&|| "blocks".to_owned()),
+            of_blocks(&|| "bytes each".to_owned()),
             if has_lifetimes { "median lifetime".to_owned() } else { String::new() },
             "what, by whom, where".to_owned(),
         ]];
@@ -129,8 +131,8 @@ impl Explanation<'_> {
             rows.push([
                 shown_amount(amount(pair)),
                 share(amount(pair)),
-                change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
-                each(&pair.a, b),
+                of_blocks(&|| change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count))))),
+                of_blocks(&|| each(&pair.a, b)),
                 if has_lifetimes { lived(&pair.a, b) } else { String::new() },
                 described(&pair.site),
             ]);
