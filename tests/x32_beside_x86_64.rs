@@ -43,6 +43,15 @@ fn programs_and_scripts_that_are_executed_by_descriptor_have_the_kernels_names()
     let [native, x32] = both(&lab, "execs", "start");
     assert!(native.contains("script by descriptor: AT_EXECFN /dev/fd/"), "{native}");
     assert!(native.contains("script by a descriptor that is closed: No such file"), "{native}");
+    assert!(native.contains("file that is cut off: Exec format error"), "{native}");
+    assert_eq!(x32, native);
+}
+
+#[test]
+fn waitid_writes_zeros_if_there_is_no_child() {
+    let lab = Laboratory::new();
+    let [native, x32] = both(&lab, "no_children", "");
+    assert!(native.starts_with("-1 No child processes: signal 0"), "{native}");
     assert_eq!(x32, native);
 }
 

@@ -1,11 +1,13 @@
 #include "calls.h"
 #include "diagnostics.h"
+#include "elf.h"
 #include "own_file.h"
 #include "own_image.h"
 #include "program.h"
 #include "robust.h"
 #include "settings.h"
 #include "signals.h"
+#include "stubs.h"
 #include "trace.h"
 #include "user_memory.h"
 
@@ -229,6 +231,19 @@ out:
     return result;
 }
 
+/* As load_elf_phdrs(), fs/binfmt_elf.c: without all its program headers a file is not executed. Of a script, the
+ * interpreter is looked at when it is loaded. */
+static int has_program_headers(long file) {
+    u8 head[52] = {0}, last;
+    long read = KERNEL_4(__NR_pread64, file, head, sizeof head, 0);
+    if (head[0] != 0x7f || read != sizeof head) {
+        return head[0] != 0x7f;
+    }
+    u64 offset = get32(head + 28), size = (u64)(head[42] | head[43] << 8), count = (u64)(head[44] | head[45] << 8);
+    return size == ELF_PROGRAM_HEADER_SIZE && count > 0 &&
+           KERNEL_4(__NR_pread64, file, &last, 1, offset + size * count - 1) == 1;
+}
+
 /* A script that the new program could not open by its name: the descriptor in it is closed by then
  * (fs/exec.c, BINPRM_FLAGS_PATH_INACCESSIBLE). */
 static int is_closed_script(long file, u64 directory) {
@@ -259,6 +274,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     int x32 = !failed(file) && program_follow(file) == PROGRAM_X32;
     if (x32) {
         long allowed = may_execute(file);
+        allowed = failed(allowed) || has_program_headers(file) ? allowed : -ENOEXEC;
         if (failed(allowed) || (flags & AT_EXECVE_CHECK)) {
             KERNEL_1(__NR_close, file);
             return allowed;

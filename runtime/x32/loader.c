@@ -38,7 +38,7 @@ static void read_image(struct image *image, struct beginning *beginning, long fd
     }
     const u8 *header = beginning->bytes, *entries = many;
     if (elf_kind(header, (size_t)size) != ELF_X32) {
-        give_up(126, "%s: not an x32 program (ELF of class 32 for x86-64; gcc -mx32 makes them)", path);
+        give_up(126, "%s: not an x32 program; one is an ELF file of class 32 for x86-64, as gcc -mx32 makes it", path);
     }
     const char *wrong = elf_read_header(header, (size_t)size, &offset, &count);
     if (wrong != NULL) {
@@ -158,10 +158,9 @@ static void load_interpreter(struct program *program, struct beginning *beginnin
     }
     long file = program_open((u64)AT_FDCWD, name, O_CLOEXEC | O_NONBLOCK);
     if (failed(file)) {
-        give_up(127,
-                "%s: its interpreter %s cannot be opened: %s (Debian: apt-get install libc6-x32, and "
-                "libx32stdc++6 for C++)",
-                path, name, error_name(-file));
+        const char *advice =
+            file == -ENOENT ? " (Debian: apt-get install libc6-x32, and libx32stdc++6 for C++)" : "";
+        give_up(127, "%s: its interpreter %s cannot be opened: %s%s", path, name, error_name(-file), advice);
     }
     program_read_beginning(beginning, file);
     read_image(&program->interpreter.image, beginning, file, name);

@@ -85,9 +85,10 @@ long call_waitid(struct frame *frame) {
     clear_bytes(info, sizeof info);
     u64 arguments[6] = {frame->rdi, frame->rsi, there != 0 ? (u64)info : 0, frame->r10, frame->r8, 0};
     long result = x32_gate(__NR_waitid, arguments);
-    if (failed(result) || result == -RESTART_AFTER_SIGNAL || there == 0) {
+    if (result == -RESTART_AFTER_SIGNAL || there == 0) {
         return result;
     }
+    /* As kernel/exit.c does: also where nothing was found, and then with zeros. */
     narrow[0] = info[0];
     narrow[1] = info[1];
     narrow[2] = info[2];

@@ -58,6 +58,11 @@ int main(int count, char **words) {
     fclose(script);
     if (chmod("script.sh", 0755) != 0)
         return 1;
+    char beginning[100];
+    int own_file = open(own, O_RDONLY), cut_off = open("cut-off", O_WRONLY | O_CREAT, 0755);
+    if (read(own_file, beginning, sizeof beginning) != sizeof beginning ||
+        write(cut_off, beginning, sizeof beginning) != sizeof beginning || close(cut_off) != 0)
+        return 1;
     int file = open(own, O_RDONLY), folder = open(".", O_RDONLY | O_DIRECTORY),
         closed = open(".", O_RDONLY | O_CLOEXEC), of_script = open("script.sh", O_RDONLY),
         closed_script = open("script.sh", O_RDONLY | O_CLOEXEC);
@@ -70,5 +75,6 @@ int main(int count, char **words) {
     start("script in a folder", folder, "script.sh", 0);
     start("script by a descriptor that is closed", closed_script, "", AT_EMPTY_PATH);
     start("script in a folder that is closed", closed, "script.sh", 0);
+    start("file that is cut off", AT_FDCWD, "cut-off", 0);
     return 0;
 }

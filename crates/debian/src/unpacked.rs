@@ -67,7 +67,11 @@ impl UnpackedVersions {
             .tempdir_in(&self.folder)
             .map_err(|error| system("make a folder in", &self.folder, error))?;
 
-        say(&format!("fetching {package} {version} ({:.1} MB)", *bytes as f64 / 1e6));
+        let size = match *bytes {
+            0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+            bytes => format!("{:.1} MB", bytes as f64 / 1e6),
+        };
+        say(&format!("fetching {package} {version} ({size})"));
         let download = ["source", "--only-source", "--download-only", &format!("{package}={version}")];
         let output = run(index.apt("apt-get").args(download).current_dir(work.path()), "apt-get")?;
         let description = fs::read_dir(work.path())

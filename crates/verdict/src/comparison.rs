@@ -141,7 +141,10 @@ pub(crate) fn compare(
             return Err(Obstacle::Missing(reason));
         }
         if let Some(reason) = why(&experiment.baseline) {
-            return Err(Obstacle::Missing(format!("of the baseline, {reason}")));
+            return Err(Obstacle::Missing(match reason.strip_prefix("its ") {
+                Some(rest) => format!("the baseline's {rest}"),
+                None => format!("of the baseline, {reason}"),
+            }));
         }
         return Err(Obstacle::Missing(
             match (read(variant), read(&experiment.baseline)) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Run, Source};
+use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 
 use crate::Evidence;
@@ -258,7 +259,8 @@ fn failure(ending: &Ending) -> Option<String> {
             format!("still running after {} s", (*limit_ns as f64 / 1e9 * 1e3).round() / 1e3)
         }
         Ending::OutputLimit { limit_bytes } => {
-            format!("wrote more than {limit_bytes} bytes to its standard output")
+            let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
+            format!("wrote more than {limit} to its standard output")
         }
         Ending::SpawnFailed { reason } => format!("could not be started: {reason}"),
         Ending::HookFailed { reason } => reason.clone(),

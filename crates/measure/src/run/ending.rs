@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use widthwise_experiment::outcome::Ending;
+use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, kernel_options};
 
@@ -79,7 +80,8 @@ pub fn describe(ending: &Ending) -> String {
             format!("still running after {} s, and was killed (--timeout)", *limit_ns as f64 / 1e9)
         }
         Ending::OutputLimit { limit_bytes } => {
-            format!("wrote more than {} MB to its standard output, and was killed", limit_bytes / 1_000_000)
+            let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
+            format!("wrote more than {limit} to its standard output, and was killed")
         }
         Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => reason.clone(),
     }

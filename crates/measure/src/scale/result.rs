@@ -18,7 +18,7 @@ use crate::scale::event_log::{self, EventLog};
 use crate::scale::group_spec::{filled, GroupSpec};
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
 use crate::scale::process_tree::ProcessTree;
-use crate::scale::waits::Waits;
+use crate::scale::waits::{self, Waits};
 use crate::scale::watcher::Watcher;
 
 /// Starts that are further apart than this share of the time get a remark.
@@ -303,9 +303,10 @@ fn cpu_wait(
         ..CpuWait::default()
     };
     match waits.total(&group) {
-        None => {
+        None if !waits::are_reported() => {
             wait.unknown = Some("the kernel does not report how long tasks wait for a CPU (schedstat)".into())
         }
+        None => wait.unknown = Some("its tasks were too short-lived: their waiting was not read".into()),
         Some((seen, _)) if (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64 => {
             wait.unknown = Some("its tasks were too short-lived, or other programs had the reader's CPU: their waiting was not read".into());
         }

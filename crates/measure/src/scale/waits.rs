@@ -137,6 +137,12 @@ fn read(pid: u32, thread: u32, unknown: &mut bool) -> Option<Reading> {
     }
 }
 
+/// Whether the kernel reports how long tasks wait. Without the account it has no file, or writes zeros.
+pub fn are_reported() -> bool {
+    std::fs::read_to_string("/proc/self/schedstat")
+        .is_ok_and(|text| parse(&text).is_some_and(|own| own.ran_ns > 0))
+}
+
 /// `RAN WAITED TIMES`.
 fn parse(text: &str) -> Option<Reading> {
     let mut words = text.split_whitespace();

@@ -404,8 +404,13 @@ fn copy_on_write(report: &Scaling) -> Vec<String> {
             .take(4)
             .map(|part| format!("{} {}", part.part, bytes(part.copied as f64 / count)))
             .collect();
+        let unused = at_fork as f64 - sum(|part| part.shared) - sum(|part| part.copied);
+        let unused = match unused > 0.01 * at_fork as f64 {
+            true => format!(", and has not used {}", bytes(unused)),
+            false => String::new(),
+        };
         all.push(format!(
-            "{}Of the {} that the parent had at the fork a child still shares {} and has copied {}{}; {} are its own.",
+            "{}Of the {} that the parent had at the fork a child still shares {} and has copied {}{}{unused}; {} are its own.",
             of_several(report, table),
             bytes(at_fork as f64),
             bytes(sum(|part| part.shared)),

@@ -23,7 +23,10 @@ pub fn sample(
         return Ok(End::Enough);
     }
     let long = recorder.round_alone().map(|round| round * rounds);
-    let long = long.map_or(String::new(), |long| format!(", for some {}", duration(long)));
+    // Runs that share a CPU have no length of their own.
+    let long = long
+        .filter(|long| !long.is_zero())
+        .map_or(String::new(), |long| format!(", for some {}", duration(long)));
     recorder.says(&format!("reading memory over time in {}{long}", counted(rounds as usize, "more round")));
     let memory = Memory {
         plan,
