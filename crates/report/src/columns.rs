@@ -7,7 +7,7 @@ use widthwise_experiment::{Experiment, Metric};
 const FIRST: [&str; 6] =
     ["cpu", "wall", "instructions_user", "instructions_kernel", "max_rss", "page_faults"];
 /// So many of them are shown before what the user requested by name; a narrow terminal has no room for the last ones.
-const BEFORE_REQUESTED: usize = 4;
+const BEFORE_REQUESTED: usize = 1;
 
 /// The metrics of the experiment in reading order, divided into leading ones and others.
 #[derive(Debug, Clone, Default, PartialEq)]
