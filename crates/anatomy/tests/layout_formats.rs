@@ -161,6 +161,26 @@ fn a_package_of_split_units_is_read() {
 }
 
 #[test]
+fn split_units_of_another_build_are_not_taken_for_the_programs() {
+    let programs = sources();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let own = described(&build(&programs, "g++", "first", &[version, "-gsplit-dwarf"]));
+        programs.run(&["cp", "first", "kept"]);
+        // Its file of split units has the same name.
+        build(&programs, "g++", "first", &[version, "-gsplit-dwarf", "-O2"]);
+        let other = layout::read(&programs.path("first"), 1).unwrap();
+        assert!(other.unread.is_empty() && described(&other) == own, "{version}: {:?}", other.unread);
+        let kept = layout::read(&programs.path("kept"), 1).unwrap();
+        assert!(
+            kept.unread.iter().any(|unread| unread.reason.contains("its DWO ID differs")),
+            "{version}: {:?}",
+            kept.unread
+        );
+        assert!(kept.aggregates.is_empty(), "{version}");
+    }
+}
+
+#[test]
 fn units_that_dwz_shares_are_read() {
     if !is_installed("dwz") {
         return outcomes::skipped("dwz is not installed");

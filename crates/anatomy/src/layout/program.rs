@@ -104,7 +104,7 @@ impl Files {
 
     /// The files of the units whose debug information is apart (`-gsplit-dwarf`): a package beside the program, or one each.
     fn open_split(&mut self, path: &Path, notes: &mut Notes) {
-        let mut names: Vec<PathBuf> = Vec::new();
+        let mut names: Vec<(PathBuf, Option<u64>)> = Vec::new();
         let mut unread = Notes::default();
         let program = Program::of_main(&self.main, &mut unread);
         for unit in &program.units {
@@ -115,14 +115,13 @@ impl Files {
             if unit.end - unit.start > 512 {
                 continue;
             }
-            let resolve = |text, table: &UnitTable<'_>| source.text(text, table, unit);
-            let _ = unit::scan(&unit.header, &abbreviations, &mut table, &|text, table| resolve(text, table));
+            let _ = unit::scan_root(&unit.header, &abbreviations, &mut table);
             let text = |text| {
                 source.text(text, &table, unit).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
             };
             if let Some(name) = text(table.dwo_name) {
                 let folder = text(table.folder).unwrap_or_default();
-                names.push(Path::new(&folder).join(name));
+                names.push((Path::new(&folder).join(name), split_id(unit, &table)));
             }
         }
         if names.is_empty() {
@@ -137,10 +136,22 @@ impl Files {
         names.sort();
         names.dedup();
         let beside = path.parent().unwrap_or(Path::new("."));
-        for name in names.iter().take(MOST_SPLIT_FILES) {
+        for (name, id) in names.iter().take(MOST_SPLIT_FILES) {
             let near = beside.join(name.file_name().unwrap_or_default());
-            match ObjectFile::open(name, Purpose::Split).or_else(|error| ObjectFile::open(&near, Purpose::Split).map_err(|_| error)) {
-                Ok(file) => self.split.push(file),
+            let open = |path: &Path| {
+                ObjectFile::open(path, Purpose::Split).map(|file| (has_split_unit(&file, *id), file))
+            };
+            // Another build of the same source may have written its own file in its place.
+            let found = match open(name) {
+                Ok((true, file)) => Ok((true, file)),
+                other => open(&near).ok().filter(|(is_of_program, _)| *is_of_program).map_or(other, Ok),
+            };
+            match found {
+                Ok((true, file)) => self.split.push(file),
+                Ok((false, _)) => notes.add(
+                    "a file of split debug information (.dwo) is of another build (its DWO ID differs); its types are missing"
+                        .to_owned(),
+                ),
                 Err(LayoutError::Open { .. }) => notes.add(
                     "a file of split debug information (.dwo) is not where the program says, nor beside the program; its types are missing"
                         .to_owned(),
@@ -149,6 +160,30 @@ impl Files {
             }
         }
     }
+}
+
+/// The id that a unit has in common with its other part in a `.dwo` file (DWARF 5, 7.5.1.2).
+fn split_id(unit: &Unit<'_>, table: &UnitTable<'_>) -> Option<u64> {
+    match unit.header.type_() {
+        UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id.0),
+        _ => table.dwo_id,
+    }
+}
+
+/// Whether a `.dwo` file has the other part of a unit, or does not say.
+fn has_split_unit(file: &ObjectFile, wanted: Option<u64>) -> bool {
+    let program = Program::of_main(file, &mut Notes::default());
+    let ids: Vec<u64> = program
+        .units
+        .iter()
+        .filter_map(|unit| {
+            let mut table = UnitTable::default();
+            let abbreviations = program.abbreviations(unit)?;
+            unit::scan_root(&unit.header, &abbreviations, &mut table).ok()?;
+            split_id(unit, &table)
+        })
+        .collect();
+    wanted.is_none_or(|wanted| ids.is_empty() || ids.contains(&wanted))
 }
 
 /// What could not be read, counted.

@@ -99,6 +99,8 @@ pub(super) struct UnitTable<'a> {
     /// Not GCC: names of templates may lack their arguments.
     pub is_clang: bool,
     pub dwo_name: Text<'a>,
+    /// Before DWARF 5, of a unit that is split and of its other part; since then it is in the header.
+    pub dwo_id: Option<u64>,
     pub folder: Text<'a>,
 }
 
@@ -204,6 +206,26 @@ fn is_aggregate(tag: dw::DwTag) -> bool {
         tag,
         dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type | dw::DW_TAG_interface_type
     )
+}
+
+/// Reads a unit's own entry, and none below it.
+pub(super) fn scan_root<'a>(
+    header: &UnitHeader<Slice<'a>>,
+    abbreviations: &Abbreviations,
+    table: &mut UnitTable<'a>,
+) -> Result<(), gimli::Error> {
+    let mut entries = header.entries_raw(abbreviations, None)?;
+    if let Some(root) = entries.read_abbreviation()? {
+        read_root(&mut entries, root, table)?;
+    }
+    Ok(())
+}
+
+fn number_of(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
+    match value {
+        AttributeValue::DwoId(id) => Some(id.0),
+        value => value.udata_value(),
+    }
 }
 
 /// Reads a unit. Where it breaks off, what was read before stays, with the error.
@@ -490,6 +512,7 @@ fn read_root<'a>(
             dw::DW_AT_language => table.language = number(&value),
             dw::DW_AT_comp_dir => table.folder = text(&value),
             dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_name => table.dwo_name = text(&value),
+            dw::DW_AT_GNU_dwo_id => table.dwo_id = number_of(&value),
             dw::DW_AT_stmt_list => {
                 table.line_program = match value {
                     AttributeValue::SecOffset(at) => Some(at as u64),
