@@ -220,7 +220,7 @@ fn a_file_that_is_not_a_recording_is_refused_with_its_name_and_kind() {
         ("report.json", b"{\"schema\": 2}", "it is JSON"),
         ("header", header, "cut off at byte 4096"),
         ("overwritten", &overwritten, "the chunk at byte 4096 begins with 0xa5a5a5a5"),
-        ("massif", b"desc: x\ncmd: y\ntime_unit: i\n", "has no allocation in it"),
+        ("massif", b"desc: x\ncmd: y\ntime_unit: i\n", "has no stacks in it"),
         ("heaptrack", b"v 10500 3\n", "has no allocation in it"),
     ];
     std::fs::write(lab.path("whole.log"), log(&Described::default(), 3)).unwrap();

@@ -1,10 +1,12 @@
 //! One function of two programs, side by side.
 
+use std::collections::BTreeSet;
+
 use crate::explain::close_names::close_names;
 use widthwise_anatomy::code::compare::Pair;
 use widthwise_anatomy::code::{align, listing, Line};
 use widthwise_anatomy::elf::named::Named;
-use widthwise_anatomy::elf::Elf;
+use widthwise_anatomy::elf::{Elf, Symbol};
 use widthwise_anatomy::names;
 use widthwise_report::explanation::code::Code;
 use widthwise_report::explanation::function;
@@ -26,7 +28,7 @@ pub fn show(
     name: &str,
 ) -> Result<(), Failure> {
     let code = code.ok_or_else(|| Failure::request("--function: there is no decoder for these programs"))?;
-    let pair = find(code, name)?;
+    let pair = find(code, elves, name)?;
     let lines = |side: usize| -> Result<Vec<Line>, Failure> {
         match pair.symbols[side].as_slice() {
             [] => Ok(Vec::new()),
@@ -40,7 +42,7 @@ pub fn show(
     output::print(&shown.terminal(output::width(), &Palette::coloured()))
 }
 
-fn find<'a>(code: &'a Code, name: &str) -> Result<&'a Pair, Failure> {
+fn find<'a>(code: &'a Code, elves: [&Elf; 2], name: &str) -> Result<&'a Pair, Failure> {
     let wanted = names::key(name);
     let all: Vec<&Pair> = code.pairs.iter().filter(|pair| !pair.name.is_empty()).collect();
     let is_whole = |pair: &&&Pair| {
@@ -55,6 +57,13 @@ fn find<'a>(code: &'a Code, name: &str) -> Result<&'a Pair, Failure> {
     match found.as_slice() {
         [only] => Ok(only),
         [] => {
+            let others = elves.map(|elf| names_of_alias(elf, name));
+            let is_other = |pair: &&&Pair| {
+                pair.symbols.iter().zip(&others).any(|(own, others)| others.contains(&own.as_slice()))
+            };
+            if let Some(pair) = all.iter().find(is_other) {
+                return Ok(pair);
+            }
             // The parameters would count as a distance.
             let bare = |pair: &&Pair| pair.name.split('(').next().unwrap_or_default().to_owned();
             let names = all.iter().map(bare).collect();
@@ -72,4 +81,21 @@ fn find<'a>(code: &'a Code, name: &str) -> Result<&'a Pair, Failure> {
             )))
         }
     }
+}
+
+/// The names of the code that this name stands for, if it is another name of it (`__attribute__((alias))`, a weak symbol): code is
+/// listed under one.
+fn names_of_alias<'a>(elf: &Elf<'a>, name: &str) -> Vec<&'a [u8]> {
+    let wanted = names::key(name);
+    let symbols = elf.symbol_table().map_or(Vec::new(), |table| elf.symbols(table));
+    let is_named = |symbol: &Symbol| {
+        let (full, _) = names::key_of_symbol(symbol.name);
+        symbol.name == name.as_bytes()
+            || names::key(&full) == wanted
+            || names::key(full.split('(').next().unwrap_or_default()) == wanted
+    };
+    let place = |symbol: &Symbol| (symbol.section, symbol.value);
+    let own = symbols.iter().filter(|symbol| symbol.section != 0 && is_named(symbol));
+    let places: BTreeSet<(usize, u64)> = own.map(place).collect();
+    symbols.iter().filter(|symbol| places.contains(&place(symbol))).map(|symbol| symbol.name).collect()
 }

@@ -45,8 +45,13 @@ pub fn read(path: &Path) -> Option<Result<Imported, Failure>> {
 /// A file of another profiler without any stack says nothing, and is usually one that the profiler did not finish.
 fn with_samples(path: &Path, imported: Imported) -> Result<Imported, Failure> {
     if imported.profile.samples.is_empty() {
+        // massif's file has sizes without stacks where the peak was not seen in detail.
+        let advice = match imported.remark.contains("massif") {
+            true => "has no stacks in it; record the program again with `--detailed-freq=1`",
+            false => "has no allocation in it; record the program again",
+        };
         return Err(Failure::request(format!(
-            "{} has no allocation in it ({}): record the program again, and let it end",
+            "{} {advice}, and let it end ({})",
             short(path),
             imported.remark.trim_end_matches([':', ' '])
         )));
