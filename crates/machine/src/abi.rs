@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::kernel_options;
+use crate::boot_options;
 use crate::package::Packages;
 use crate::unavailable::Unavailable;
 
@@ -238,7 +238,7 @@ impl AbiRow {
         match (self.kernel_options.first(), self.boot_option) {
             (Some(_), Some(boot)) if kernel_has_it == Some(true) => Unavailable::with_fix(
                 format!("this kernel has {name} built in, but it is switched off"),
-                kernel_options::boot_with(boot),
+                boot_options::boot_with(boot),
             ),
             (Some(option), Some(boot)) => Unavailable::with_fix(
                 format!("this kernel has no {name}"),

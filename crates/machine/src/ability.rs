@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::abi::{Abi, ABIS};
 use crate::compiler::{Compiler, Family};
 use crate::elf;
-use crate::kernel_options;
+use crate::kernel_config;
 use crate::package::Packages;
 use crate::tool_output;
 use crate::unavailable::{outcome, Unavailable};
@@ -346,7 +346,7 @@ fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Unavailable> 
 /// Why a program of an ABI did not start, from the error number of `execve(2)`.
 pub fn not_started(abi: Abi, errno: i32, packages: &Packages) -> Unavailable {
     let kernel_has_it =
-        if errno == libc::ENOEXEC { kernel_options::has_any(abi.kernel_options) } else { None };
+        if errno == libc::ENOEXEC { kernel_config::has_any(abi.kernel_options) } else { None };
     abi.not_started(errno, kernel_has_it, packages)
 }
 

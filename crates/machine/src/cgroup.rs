@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel_options;
+use crate::boot_options;
 use crate::sysfs::text;
 use crate::unavailable::{outcome, Unavailable};
 
@@ -50,10 +50,8 @@ pub fn look() -> Cgroup {
 fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> Cgroup {
     let mounts = text(root.join("proc/self/mountinfo")).unwrap_or_default();
     let Some(mount) = mount_point(&mounts) else {
-        let none = Unavailable::with_fix(
-            "control groups version 2 are not mounted",
-            kernel_options::boot_with(UNIFY),
-        );
+        let none =
+            Unavailable::with_fix("control groups version 2 are not mounted", boot_options::boot_with(UNIFY));
         return Cgroup { groups: Err(none.clone()), memory: Err(none), ..Cgroup::default() };
     };
     let membership = text(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -72,7 +70,7 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
         Ok(()) if controllers.iter().any(|name| name == "memory") => Ok(()),
         Ok(()) if memory_is_version_1(&membership) => Err(Unavailable::with_fix(
             "memory is counted by control groups version 1 here",
-            kernel_options::boot_with(UNIFY),
+            boot_options::boot_with(UNIFY),
         )),
         Ok(()) => {
             Err(Unavailable::with_fix("the memory controller is not handed down to this group", DELEGATE))

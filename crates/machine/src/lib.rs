@@ -10,6 +10,7 @@
 pub mod abi;
 pub mod ability;
 pub mod allocator;
+pub mod boot_options;
 pub mod bzimage;
 pub mod cgroup;
 pub mod compiler;
@@ -21,7 +22,7 @@ pub mod doctor_text;
 pub mod elf;
 pub mod foreign;
 mod i386_entry;
-pub mod kernel_options;
+pub mod kernel_config;
 pub mod linking;
 pub mod noise;
 pub mod package;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel_options;
+use crate::boot_options;
 use crate::sysfs::{bracketed, number, text};
 use crate::unavailable::{outcome, Unavailable};
 
@@ -156,7 +156,7 @@ fn pressure(proc: &Path) -> Result<(), Unavailable> {
         Some(_) => Ok(()),
         None => Err(Unavailable::with_fix(
             "this kernel reports no pressure stall information",
-            kernel_options::boot_with("psi=1"),
+            boot_options::boot_with("psi=1"),
         )),
     }
 }

@@ -2,6 +2,7 @@
 //! member, cleaned up; and how rounds of them are made.
 
 pub mod event_log;
+mod event_shares;
 mod group_memory;
 mod group_run;
 mod group_spec;

@@ -14,8 +14,9 @@ use widthwise_verdict::wording::{self, share};
 use widthwise_verdict::{Judgement, Verdict, Word};
 
 use crate::comparison::{Comparison, ProcessNote};
-use crate::format::{counted, duration, listed, rounds};
+use crate::format::{counted, duration, listed};
 use crate::noisy_rounds::NOISY_SHARE;
+use crate::round_spans::rounds;
 use crate::{by_metric, order, sanitize};
 
 /// The kernel's tick where it is longest (100 Hz).

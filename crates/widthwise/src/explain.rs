@@ -16,8 +16,8 @@ mod program;
 mod programs;
 pub mod reading;
 mod recorder;
+pub mod side_logs;
 mod size;
-pub mod sources;
 mod time;
 mod trees;
 mod types;
@@ -38,7 +38,7 @@ use self::export::Export;
 use self::heaps::{Frames, Heaps};
 use self::program::Program;
 use self::programs::Programs;
-use self::sources::{Source, Wanted};
+use self::side_logs::{Source, Wanted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::load_report::LoadedReport;
@@ -147,7 +147,8 @@ impl Explain {
             };
             return self.explain_programs(&variants::programs([a, b], &self.campaign)?, &self.objects()?);
         }
-        if self.folded.is_some() || self.pprof.is_some() || sources::are_paths(&self.sides, &self.campaign) {
+        if self.folded.is_some() || self.pprof.is_some() || side_logs::are_paths(&self.sides, &self.campaign)
+        {
             return self.explain_heap();
         }
         self.explain_variants()
@@ -170,7 +171,7 @@ impl Explain {
 
     /// The live objects of each type at the peak of the first variant's heap; none where it was not recorded.
     fn objects(&self) -> Result<Weights, Failure> {
-        let wanted = sources::wanted(&self.sides, &self.campaign)?;
+        let wanted = side_logs::wanted(&self.sides, &self.campaign)?;
         if !self.code {
             return Ok(Weights::new());
         }
@@ -184,7 +185,7 @@ impl Explain {
 
     /// Two variants of the campaign: all that is known of them. Of one variant: its memory, then its heap.
     fn explain_variants(&self) -> Result<(), Failure> {
-        let wanted = sources::wanted(&self.sides, &self.campaign)?;
+        let wanted = side_logs::wanted(&self.sides, &self.campaign)?;
         let report = LoadedReport::new(wanted.archive(), None)?;
         let comparison = report.comparison()?;
         let Some(names) = page::names(&wanted, &comparison) else {
@@ -212,7 +213,7 @@ impl Explain {
 
     /// Allocation sites alone, of one side or of two: variants, logs, or folders of logs.
     fn explain_heap(&self) -> Result<(), Failure> {
-        let (program, sources) = sources::find(&self.sides, &self.campaign)?;
+        let (program, sources) = side_logs::find(&self.sides, &self.campaign)?;
         let heaps = Heaps::read(program, &sources, &self.frames(), &mut Symbols::default())?;
         let (max_rss, equal_within) = self.measured(&sources)?;
         let explanation = heaps.explanation(max_rss, equal_within, self.top);
@@ -260,7 +261,7 @@ impl Explain {
 
     /// What the campaign's timed rounds say of these sides, and its margin of equality; of logs nothing is known.
     fn measured(&self, sources: &[Source]) -> Result<(Option<MaxRss>, f64), Failure> {
-        if sources::are_paths(&self.sides, &self.campaign) {
+        if side_logs::are_paths(&self.sides, &self.campaign) {
             return Ok((None, EQUAL_WITHIN));
         }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;

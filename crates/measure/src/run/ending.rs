@@ -6,7 +6,7 @@ use std::path::Path;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_machine::package::Packages;
-use widthwise_machine::{elf, kernel_options};
+use widthwise_machine::{elf, kernel_config};
 
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::launcher::{Reply, Step};
@@ -49,7 +49,7 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
     let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
         return format!("{}: {error}", file.display());
     };
-    let unavailable = abi.not_started(number, kernel_options::has_any(abi.kernel_options), &Packages::here());
+    let unavailable = abi.not_started(number, kernel_config::has_any(abi.kernel_options), &Packages::here());
     match &unavailable.fix {
         Some(fix) => format!("{unavailable}; {fix}"),
         None => unavailable.to_string(),

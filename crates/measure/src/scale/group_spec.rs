@@ -11,6 +11,7 @@ use widthwise_experiment::scale::{Cell, Mode, Purpose, Work};
 
 use crate::run::launch_spec::LaunchSpec;
 use crate::scale::event_log::EventLog;
+use crate::scale::event_shares::share;
 
 /// What a run is made of.
 #[derive(Debug)]
@@ -62,28 +63,4 @@ pub(crate) fn filled(spec: &GroupSpec, index: usize) -> LaunchSpec {
     start.environment.values_mut().filter(|value| value.as_bytes().contains(&b'{')).for_each(word);
     start.setup.iter_mut().chain(&mut start.teardown).for_each(fill);
     start
-}
-
-/// A job's part of the events, and the number of its first: parts that differ by one at most, in the order of the jobs.
-fn share(events: u64, jobs: u64, index: u64) -> (u64, u64) {
-    let (part, rest) = (events / jobs.max(1), events % jobs.max(1));
-    (part + u64::from(index < rest), part * index + index.min(rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jobs_share_events_without_a_gap() {
-        for (events, jobs) in [(800, 8), (10, 3), (2, 5), (0, 4)] {
-            let mut next = 0;
-            for index in 0..jobs {
-                let (part, first) = share(events, jobs, index);
-                assert_eq!(first, next, "{events} {jobs} {index}");
-                next += part;
-            }
-            assert_eq!(next, events);
-        }
-    }
 }

@@ -18,7 +18,7 @@ use widthwise_measure::run::runner::Runner;
 use widthwise_report::format::duration;
 
 use crate::compare::recorder::Recorder;
-use crate::explain::sources;
+use crate::explain::side_logs;
 
 /// A pass over the variants of a campaign.
 struct Pass<'a, 'r> {
@@ -152,6 +152,6 @@ impl Pass<'_, '_> {
 
 /// The packed logs of a variant's first recording.
 fn log_bytes(campaign: &Path, slug: &str) -> u64 {
-    let logs = sources::logs(&heap::Recording::folder(campaign, slug, 1));
+    let logs = side_logs::logs(&heap::Recording::folder(campaign, slug, 1));
     logs.iter().filter_map(|log| Some(log.metadata().ok()?.len())).sum()
 }

@@ -9,7 +9,7 @@ use widthwise_report::html::explanation as html;
 use widthwise_report::Comparison;
 
 use super::heaps::Frames;
-use super::{page, sources};
+use super::{page, side_logs};
 use crate::failure::Failure;
 use crate::load_report::heap;
 use crate::output;
@@ -30,7 +30,7 @@ pub fn of(
     beside: Option<&Path>,
 ) -> Result<Vec<Excerpt>, Failure> {
     let metadata = archive.metadata();
-    let wanted = sources::wanted(&[], archive.folder())?;
+    let wanted = side_logs::wanted(&[], archive.folder())?;
     let baseline = &comparison.campaign.experiment.baseline;
     let is_readable = |name: &str| {
         let variant = metadata.variants.iter().find(|variant| variant.name == name);

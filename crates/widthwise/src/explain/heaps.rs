@@ -13,7 +13,7 @@ use widthwise_report::peaks::MaxRss;
 
 use super::close_names::close_names;
 use super::reading::{self, Read};
-use super::sources::Source;
+use super::side_logs::Source;
 use super::types::{self, Side};
 use crate::failure::Failure;
 

@@ -14,7 +14,7 @@ use super::heaps::{Frames, Heaps};
 use super::memory;
 use super::program::Program;
 use super::programs::{Programs, Sections};
-use super::sources::Wanted;
+use super::side_logs::Wanted;
 use super::{time, variants};
 use crate::failure::Failure;
 use crate::output;

@@ -16,7 +16,7 @@ use widthwise_report::heap::{typical, ProcessSums, RecordingSums, RssSummary, Si
 use self::recorded::Recorded;
 use super::import::{self, Imported};
 use super::log_file;
-use super::sources::{Recorded as RecordedLogs, Source};
+use super::side_logs::{Recorded as RecordedLogs, Source};
 use crate::failure::Failure;
 use crate::output::short;
 use crate::progress::TaskProgress;

@@ -8,7 +8,7 @@ use widthwise_experiment::Role;
 use widthwise_report::heap::{Heap, Recorded};
 
 use crate::explain::reading;
-use crate::explain::sources::{self, Source};
+use crate::explain::side_logs::{self, Source};
 use crate::output::short;
 
 /// Compressed logs of all recordings of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
@@ -30,7 +30,7 @@ pub fn recorded(archive: &Archive) -> Vec<Recorded> {
 
 fn heap(archive: &Archive, name: &str, slug: &str, symbols: &mut Symbols) -> Result<Heap, String> {
     let folder = short(archive.folder());
-    let Some(source) = sources::recorded(archive.folder(), name, slug) else {
+    let Some(source) = side_logs::recorded(archive.folder(), name, slug) else {
         return Err(format!(
             "the heap was not recorded, or its logs are gone from {folder}/heap; widthwise compare --resume {folder} --heap \
              records it"
@@ -59,6 +59,6 @@ fn size(source: &Source) -> u64 {
 
 /// Whether a variant's heap was recorded, and its logs are small enough to be read for a page.
 pub fn is_readable(campaign: &Path, name: &str, slug: &str) -> bool {
-    let source = sources::recorded(campaign, name, slug);
+    let source = side_logs::recorded(campaign, name, slug);
     source.is_some_and(|source| source.has_logs() && size(&source) <= MOST_BYTES)
 }

@@ -1,4 +1,4 @@
-//! The running kernel: its build options, and how to set boot options.
+//! The build options of the running kernel.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,19 +13,6 @@ pub fn has_any(options: &[&str]) -> Option<bool> {
     let release = text("/proc/sys/kernel/osrelease")?;
     let config = text(format!("/boot/config-{release}")).or_else(running_config)?;
     Some(is_set(&config, options))
-}
-
-/// The step that starts the kernel with one more option from the next boot on.
-pub fn boot_with(option: &str) -> String {
-    boot_with_at(Path::new("/"), option)
-}
-
-fn boot_with_at(root: &Path, option: &str) -> String {
-    if root.join("etc/default/grub").is_file() {
-        format!("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{option} /' /etc/default/grub && update-grub && reboot")
-    } else {
-        format!("boot this kernel with {option} on its command line")
-    }
 }
 
 fn running_config() -> Option<String> {
@@ -51,14 +38,5 @@ mod tests {
         assert!(is_set("CONFIG_64BIT=y\nCONFIG_X86_X32_ABI=y\n", &x32));
         assert!(is_set("CONFIG_X86_X32=y\n", &x32));
         assert!(!is_set("CONFIG_X86_X32=m\n", &x32));
-    }
-
-    #[test]
-    fn a_boot_option_is_set_through_grub_where_there_is_grub() {
-        let root = tempfile::tempdir().unwrap();
-        assert_eq!(boot_with_at(root.path(), "psi=1"), "boot this kernel with psi=1 on its command line");
-        std::fs::create_dir_all(root.path().join("etc/default")).unwrap();
-        std::fs::write(root.path().join("etc/default/grub"), "GRUB_CMDLINE_LINUX=\"quiet\"\n").unwrap();
-        assert!(boot_with_at(root.path(), "psi=1").ends_with("update-grub && reboot"));
     }
 }
