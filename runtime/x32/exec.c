@@ -231,15 +231,16 @@ out:
     return result;
 }
 
-/* As load_elf_phdrs(), fs/binfmt_elf.c: without all its program headers a file is not executed. Of a script, the
- * interpreter is looked at when it is loaded. */
+/* As load_elf_phdrs(), fs/binfmt_elf.c: without all its program headers a file is not executed. Of a script,
+ * the interpreter is looked at when it is loaded. */
 static int has_program_headers(long file) {
     u8 head[52] = {0}, last;
     long read = KERNEL_4(__NR_pread64, file, head, sizeof head, 0);
     if (head[0] != 0x7f || read != sizeof head) {
         return head[0] != 0x7f;
     }
-    u64 offset = get32(head + 28), size = (u64)(head[42] | head[43] << 8), count = (u64)(head[44] | head[45] << 8);
+    u64 offset = get32(head + 28), size = (u64)(head[42] | head[43] << 8),
+        count = (u64)(head[44] | head[45] << 8);
     return size == ELF_PROGRAM_HEADER_SIZE && count > 0 &&
            KERNEL_4(__NR_pread64, file, &last, 1, offset + size * count - 1) == 1;
 }

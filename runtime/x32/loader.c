@@ -38,7 +38,9 @@ static void read_image(struct image *image, struct beginning *beginning, long fd
     }
     const u8 *header = beginning->bytes, *entries = many;
     if (elf_kind(header, (size_t)size) != ELF_X32) {
-        give_up(126, "%s: not an x32 program; one is an ELF file of class 32 for x86-64, as gcc -mx32 makes it", path);
+        give_up(126,
+                "%s: not an x32 program; one is an ELF file of class 32 for x86-64, as gcc -mx32 makes it",
+                path);
     }
     const char *wrong = elf_read_header(header, (size_t)size, &offset, &count);
     if (wrong != NULL) {

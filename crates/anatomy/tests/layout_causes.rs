@@ -180,3 +180,34 @@ fn a_drawing_has_every_byte_of_both() {
     assert_eq!(difference.order, None);
     assert!(of(&comparison, "Hole").order.is_none());
 }
+
+#[test]
+fn a_buffer_of_a_pointer_or_a_number_has_the_causes_of_that() {
+    const BUFFERS: &str = r"
+namespace __gnu_cxx { template<class T> struct __aligned_membuf { unsigned char _M_storage[sizeof(T)]; }; }
+using __gnu_cxx::__aligned_membuf;
+struct S { int a; };
+struct OfPointer { __aligned_membuf<void*> it; };
+struct OfObject { __aligned_membuf<S*> it; };
+struct OfFunction { __aligned_membuf<void (*)(int)> it; };
+struct OfLong { __aligned_membuf<long> it; };
+struct OfUnsigned { __aligned_membuf<unsigned long> it; };
+struct OfInt { __aligned_membuf<int> it; };
+struct All { OfPointer a; OfObject b; OfFunction c; OfLong d; OfUnsigned e; OfInt f; };
+unsigned size(All& all) { return sizeof(all); }
+";
+    let programs = Programs::new();
+    programs.write("buffers.cc", BUFFERS);
+    let [native, x32, _] =
+        ABIS.map(|(_, option)| layout::read(&programs.build("g++", "buffers.cc", &[option]), 2).unwrap());
+    let comparison = layout::compare(&native, &x32, &Weights::new());
+    for (name, cause) in [
+        ("OfPointer", "pointers -4"),
+        ("OfObject", "pointers -4"),
+        ("OfFunction", "pointers -4"),
+        ("OfLong", "long -4"),
+        ("OfUnsigned", "long -4"),
+    ] {
+        assert_eq!(causes(&comparison, name), [cause], "{name}");
+    }
+}

@@ -153,6 +153,8 @@ struct Apple { int a; };
 struct Pear { int p; };
 __attribute__((noinline)) void add(std::vector<Apple *> &all, Apple *one) { all.push_back(one); }
 __attribute__((noinline)) void add(std::vector<Pear *> &all, Pear *one) { all.push_back(one); }
+// Their zeros have the addresses of the tables, too.
+thread_local long of_thread[200];
 extern const double first_table[8], second_table[8];
 const double first_table[8] = {1.5, 2.5, 3.5, 4.5};
 const double second_table[8] = {1.5, 2.5, 3.5, 4.5};
@@ -167,7 +169,7 @@ int main(int argc, char **) {
   add(apples, new Apple);
   add(pears, new Pear);
   return all[argc]->fixed() + all[argc]->changed() + all[argc]->pure() + other->other() + (int)apples.size() +
-         (int)pears.size() + (int)first_table[argc] + (int)second_table[argc] + first_text[argc] + second_text[argc];
+         (int)pears.size() + (int)first_table[argc] + (int)second_table[argc] + first_text[argc] + second_text[argc] + (int)of_thread[argc];
 }
 "#;
 

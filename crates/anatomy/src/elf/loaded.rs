@@ -3,7 +3,7 @@
 use object::Endian;
 
 use super::relocations::{Pointee, Relocations};
-use super::{section_flag, Elf};
+use super::{section_flag, section_type, Elf, Section};
 
 /// A linked file by its addresses.
 #[derive(Debug)]
@@ -21,8 +21,12 @@ impl<'r, 'a> Loaded<'r, 'a> {
 
     /// The bytes from an address to the end of its section; empty where nothing of the file is there.
     pub fn bytes(&self, address: u64) -> &'a [u8] {
+        // Zeros of threads (.tbss) have addresses that other sections have, too.
+        let is_of_threads =
+            |section: &Section| section.has(section_flag::TLS) && section.kind == section_type::NOBITS;
         let section = self.elf.sections.iter().find(|section| {
             section.has(section_flag::ALLOC)
+                && !is_of_threads(section)
                 && address.checked_sub(section.address).is_some_and(|at| at < section.size)
         });
         let at = section.and_then(|section| usize::try_from(address - section.address).ok());

@@ -116,7 +116,11 @@ impl<'l> Differ<'l> {
             return Vec::new();
         };
         let mut sums = Sums::default();
-        self.aggregates((a, a.size), (b, b.size), Part::Whole, &mut sums);
+        let (of_a, of_b) = (self.baseline.get(one), self.variant.get(other));
+        match self.buffers(of_a, a.size, of_b, b.size) {
+            Some(causes) => causes.iter().for_each(|(cause, bytes)| sums.add(cause.clone(), None, *bytes)),
+            None => self.aggregates((a, a.size), (b, b.size), Part::Whole, &mut sums),
+        }
         let mut shares: Vec<Share> = sums
             .0
             .into_iter()
@@ -268,8 +272,17 @@ impl<'l> Differ<'l> {
         let (one, other) = (object_of_buffer(&a.name)?, object_of_buffer(&b.name)?);
         let (baseline, variant) = (self.baseline, self.variant);
         let [of_a, of_b] = self.names.get_or_insert_with(|| [baseline, variant].map(by_name));
-        let one = *of_a.get(&crate::names::type_name_key(&one))?;
-        let other = *of_b.get(&crate::names::type_name_key(&other))?;
+        let [one, other] = [one, other].map(|name| crate::names::type_name_key(&name));
+        let words = [(a_bytes, baseline.address_size), (b_bytes, variant.address_size)];
+        if let Some(cause) = scalar(&one).filter(|cause| scalar(&other).as_ref() == Some(cause)) {
+            let [words_a, words_b] =
+                words.map(|(bytes, word)| (bytes / u64::from(word.max(1)), bytes % u64::from(word.max(1))));
+            let is_of_words = words_a == words_b && words_a.1 == 0;
+            let is_known = cause != Cause::Pointers || is_of_words;
+            return is_known.then(|| Rc::new(vec![(cause, signed(b_bytes) - signed(a_bytes))]));
+        }
+        let one = *of_a.get(&one)?;
+        let other = *of_b.get(&other)?;
         let is_whole = baseline.size(one) == a_bytes && variant.size(other) == b_bytes;
         is_whole.then(|| self.types((one, a_bytes, other, b_bytes, Part::Whole)))
     }
@@ -324,6 +337,16 @@ fn object_of_buffer(name: &str) -> Option<String> {
     let buffer = BUFFERS.iter().find(|buffer| name.starts_with(**buffer))?;
     let object = name[buffer.len()..].trim_end().strip_suffix('>')?;
     Some(object.trim().to_owned())
+}
+
+/// Why a type that is no structure has another size, by its name in a template's arguments, which is no typedef's.
+fn scalar(key: &str) -> Option<Cause> {
+    match key {
+        _ if key.ends_with(['*', '&']) || key.contains("*)(") => Some(Cause::Pointers),
+        "long" | "unsigned long" => Some(Cause::Longs),
+        "long double" => Some(Cause::Type(key.to_owned())),
+        _ => None,
+    }
 }
 
 fn by_name(layouts: &Layouts) -> FxHashMap<String, TypeId> {

@@ -1,11 +1,10 @@
 //! The rows of two sides, paired.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::section_key;
 use super::{FileSize, RowKind};
-use crate::names::demangled;
-use crate::names::key_of_symbol;
+use crate::names::{demangled, key_of_symbol, without_copies};
 
 /// Bytes and the number of symbols, records or gaps that they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,11 +68,24 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
             }
         }
     }
+    let is_in_both = |amounts: &[Amount; 2]| amounts.iter().all(|amount| amount.count > 0);
+    let in_both: FxHashSet<(&str, &str, &[u8])> = by_raw
+        .iter()
+        .filter(|((_, _, kind, _), (amounts, _))| *kind == RowKind::Symbol && is_in_both(amounts))
+        .map(|((file, section, _, raw), _)| (*file, *section, *raw))
+        .collect();
     let mut by_name: FxHashMap<(&str, &str, RowKind, String), Pair> = FxHashMap::default();
     for ((file, section, kind, raw), (amounts, flags)) in by_raw {
         let text = String::from_utf8_lossy(raw).into_owned();
-        let is_matched = amounts[0].count > 0 && amounts[1].count > 0;
+        let is_matched = is_in_both(&amounts);
+        // `main.cold` counts for `main`.
+        let whole = without_copies(&text);
         let (key, name) = match kind {
+            RowKind::Symbol
+                if whole != text && (is_matched || in_both.contains(&(file, section, whole.as_bytes()))) =>
+            {
+                (whole.to_owned(), whole.to_owned())
+            }
             // Demangling is slow, and needed only where the mangled names differ.
             RowKind::Symbol if !is_matched => key_of_symbol(raw),
             // The number of a relocation's kind is the machine's: records are paired by what they do.
