@@ -154,6 +154,22 @@ fn a_package_of_split_units_is_read() {
         let layouts = layout::read(&programs.path(&name), 1).unwrap();
         assert!(layouts.unread.is_empty(), "{:?}", layouts.unread);
         assert_eq!(described(&layouts), plain);
+        programs.run(&["mv", &format!("{name}.dwp"), "kept.dwp"]);
+        build(&programs, "g++", &name, &[version, "-gsplit-dwarf", "-O2"]);
+        programs.run(&["mv", "kept.dwp", &format!("{name}.dwp")]);
+        let other = layout::read(&programs.path(&name), 1).unwrap();
+        assert_eq!(
+            described(&other),
+            plain,
+            "the package is of another build, and the units beside it are the program's"
+        );
+        assert!(other.unread.iter().any(|unread| unread.reason.contains(".dwp")), "{:?}", other.unread);
+        for entry in std::fs::read_dir(programs.path("")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "dwo") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
         std::fs::remove_file(programs.path(&format!("{name}.dwp"))).unwrap();
         let lost = layout::read(&programs.path(&name), 1).unwrap();
         assert!(lost.unread[0].reason.contains(".dwo"), "{:?}", lost.unread);

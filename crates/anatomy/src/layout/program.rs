@@ -130,8 +130,16 @@ impl Files {
         let mut package = path.as_os_str().to_owned();
         package.push(".dwp");
         if let Ok(file) = ObjectFile::open(Path::new(&package), Purpose::Split) {
-            self.package = Some(file);
-            return;
+            let index = gimli::DebugCuIndex::new(file.section(SectionName::CuIndex), file.endian).index();
+            let has = |id: u64| index.as_ref().is_ok_and(|index| index.find(id).is_some());
+            if names.iter().all(|(_, id)| id.is_none_or(has)) {
+                self.package = Some(file);
+                return;
+            }
+            notes.add(
+                "the package of split debug information (.dwp) is of another build (a DWO ID is not in it)"
+                    .to_owned(),
+            );
         }
         names.sort();
         names.dedup();
