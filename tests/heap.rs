@@ -469,6 +469,12 @@ fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let theirs = explained(&lab, &lab.path("massif.out"));
     assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
+    // massif counts no blocks: what is not known is not 0.
+    for of in [&theirs["a"], &theirs["sites"][0]["a"]] {
+        assert!(of["blocks"].is_null() && of["peak_blocks"].is_null(), "{of:#}");
+    }
+    let text = lab.widthwise("explain massif.out").stdout;
+    assert!(text.contains("at peak") && !text.contains("bytes each"), "{text}");
     // massif writes no folders, but the sites are the program's own lines.
     let source = lab.read("tree.cpp");
     for mark in ["// OWN", "// LIST", "// MAP"] {

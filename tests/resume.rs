@@ -106,6 +106,8 @@ fn an_interrupt_ends_the_campaign_after_the_run_with_a_report() {
     let output = ended(child);
     assert_eq!(output.status, Some(130), "{output:?}");
     assert!(output.stderr.contains("interrupted; `widthwise compare --resume .widthwise/2"), "{output:?}");
+    let heard = "ending after the current run; a second Ctrl-C ends that run, too";
+    assert_eq!(output.stderr.matches(heard).count(), 1, "{output:?}");
     assert!(output.stdout.contains("report.html"), "{output:?}");
     assert!(lab.campaign().join("report.html").exists());
     let archive = lab.archive();

@@ -22,7 +22,8 @@ pub fn parse(text: &str) -> Vec<Record> {
 }
 
 fn parse_stanza(text: &str) -> Option<Record> {
-    let (mut package, mut version, mut binaries, mut bytes) = (None, None, Vec::new(), 0u64);
+    let (mut package, mut version, mut binaries) = (None, None, Vec::new());
+    let (mut of_files, mut of_checksums) = (0u64, 0u64);
     let mut field = "";
     for line in text.lines() {
         let value = match line.split_once(':') {
@@ -38,17 +39,16 @@ fn parse_stanza(text: &str) -> Option<Record> {
             "Binary" => {
                 binaries.extend(value.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()))
             }
-            // "digest size name", one file a line.
-            "Files" => {
-                if let Some(size) = value.split_whitespace().nth(1).and_then(|size| size.parse::<u64>().ok())
-                {
-                    bytes = bytes.saturating_add(size);
-                }
+            // "digest size name", one file a line. The archive of security updates has no field Files.
+            "Files" | "Checksums-Sha256" => {
+                let sum = if field == "Files" { &mut of_files } else { &mut of_checksums };
+                let size = value.split_whitespace().nth(1).and_then(|size| size.parse::<u64>().ok());
+                *sum = sum.saturating_add(size.unwrap_or(0));
             }
             _ => {}
         }
     }
-    Some(Record { package: package?, version: version?, binaries, bytes })
+    Some(Record { package: package?, version: version?, binaries, bytes: of_files.max(of_checksums) })
 }
 
 /// The record of `version`, or the newest.

@@ -6,6 +6,7 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Experiment;
 
+use crate::effect::Scale;
 use crate::{Judgement, Verdict, Word};
 use figures::Figures;
 
@@ -76,7 +77,7 @@ pub fn floor(verdict: &Verdict) -> Option<String> {
 
 /// The decrease and the increase that are equally far from no difference on the log scale; one figure if they are shown alike.
 pub(crate) fn departures(increase: f64) -> String {
-    let (more, less) = (share(increase), share(increase / (1.0 + increase)));
+    let (more, less) = (share(increase), share(Scale::Log.toward(-1.0, increase)));
     if more == less || !increase.is_finite() {
         return more;
     }

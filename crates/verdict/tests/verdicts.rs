@@ -132,51 +132,42 @@ fn the_floor_adds_the_controls_reach_and_estimate_in_squares() {
     assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 control"));
 }
 
-#[test]
-fn an_a_a_difference_raises_the_floor_and_is_not_called_different() {
-    let mut laid = quiet(1.06, 30);
-    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.05).collect();
+/// A variant, and a control that is slower than the baseline by that factor: the variant's verdict, and the control's.
+fn beside_slow_control(ratio: f64, factor: f64) -> (Verdict, Verdict) {
+    let mut laid = quiet(ratio, 30);
+    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * factor).collect();
     let control = laid.control();
     laid.read(&control, "cpu", slower);
     let judgement = laid.judged();
-    let of_twin = pick(&judgement, &control, "cpu");
+    (pick(&judgement, "x32", "cpu").clone(), pick(&judgement, &control, "cpu").clone())
+}
+
+#[test]
+fn an_a_a_difference_raises_the_floor_and_is_not_called_different() {
+    let (verdict, of_twin) = beside_slow_control(1.06, 1.05);
     assert_eq!(of_twin.word, Word::Inconclusive, "{of_twin:?}");
-    assert!(reason(of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
+    assert!(reason(&of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
     // Half-way between 6 % more than the baseline and 1 % more than the control.
-    let verdict = pick(&judgement, "x32", "cpu");
     assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
     assert!(verdict.low > Some(1.0), "{verdict:?}");
     assert_eq!(
-        reason(verdict),
+        reason(&verdict),
         "a difference of 3.5 % was seen, but this machine's floor is 5.0 %; its interval reaches beyond ±1 %"
     );
 }
 
 #[test]
 fn a_decrease_and_its_floor_are_named_as_the_table_shows_them() {
-    let mut laid = quiet(1.0 / 1.3, 30);
-    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.25).collect();
-    let control = laid.control();
-    laid.read(&control, "cpu", slower);
-    let judgement = laid.judged();
-    let verdict = pick(&judgement, "x32", "cpu");
-    assert_eq!(verdict.word, Word::Lower, "{verdict:?}");
     // Half-way, in logarithms, between 1 / 1.3 and 1 / (1.3 * 1.25): 31 % less, and 45 % away. The floor is 25 %, or 20 % less.
+    let (verdict, _) = beside_slow_control(1.0 / 1.3, 1.25);
+    assert_eq!(verdict.word, Word::Lower, "{verdict:?}");
     assert!((verdict.ratio.expect("a ratio") - 0.688).abs() < 0.002, "{verdict:?}");
-    assert_eq!(wording::floor(verdict).as_deref(), Some("−20/+25 %"), "{verdict:?}");
+    assert_eq!(wording::floor(&verdict).as_deref(), Some("−20/+25 %"), "{verdict:?}");
 
-    let mut laid = quiet(1.0 / 1.05, 30);
-    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.25).collect();
-    let control = laid.control();
-    laid.read(&control, "cpu", slower);
-    let judgement = laid.judged();
-    let verdict = pick(&judgement, "x32", "cpu");
-    let reason = reason(verdict);
-    assert!(
-        reason.starts_with("a difference of 15 % was seen, but this machine's floor is 20 %"),
-        "{reason}"
-    );
-    assert!(crate::reason(pick(&judgement, &control, "cpu")).contains("differs from itself by 25 %"));
+    let (verdict, of_twin) = beside_slow_control(1.0 / 1.05, 1.25);
+    let why = reason(&verdict);
+    assert!(why.starts_with("a difference of 15 % was seen, but this machine's floor is 20 %"), "{why}");
+    assert!(reason(&of_twin).contains("differs from itself by 25 %"), "{of_twin:?}");
 }
 
 #[test]

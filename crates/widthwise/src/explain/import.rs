@@ -36,17 +36,19 @@ pub fn read(path: &Path) -> Option<Result<Imported, Failure>> {
     }
     match std::fs::read(path) {
         Ok(bytes) => {
-            of_bytes(path, &bytes).map(|read| read.and_then(|imported| with_samples(path, imported)))
+            let is_massif = bytes.starts_with(MASSIF);
+            of_bytes(path, &bytes)
+                .map(|read| read.and_then(|imported| with_samples(path, imported, is_massif)))
         }
         Err(error) => Some(Err(failed(&error))),
     }
 }
 
 /// A file of another profiler without any stack says nothing, and is usually one that the profiler did not finish.
-fn with_samples(path: &Path, imported: Imported) -> Result<Imported, Failure> {
+fn with_samples(path: &Path, imported: Imported, is_massif: bool) -> Result<Imported, Failure> {
     if imported.profile.samples.is_empty() {
         // massif's file has sizes without stacks where the peak was not seen in detail.
-        let advice = match imported.remark.contains("massif") {
+        let advice = match is_massif {
             true => "has no stacks in it; record the program again with `--detailed-freq=1`",
             false => "has no allocation in it; record the program again",
         };
