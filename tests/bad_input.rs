@@ -675,3 +675,14 @@ fn a_full_standard_output_is_an_error_and_a_full_standard_error_is_none() {
     let wrong = output_of(lab.command("compare --rounds none tells.c").stderr(full()));
     assert_eq!(wrong.status, Some(2), "{wrong:?}");
 }
+
+#[test]
+fn a_filter_that_fails_is_no_difference_of_outputs() {
+    let lab = laboratory();
+    let printed =
+        lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "1", "--filter", "false", "--", "compiler"]);
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    let text = unfolded(&printed.stdout);
+    assert!(text.contains("x86-64's output could not be compared: the filter `false` failed"), "{printed:?}");
+    assert!(!text.contains("differs") && !text.contains(" against x86-64:"), "{printed:?}");
+}

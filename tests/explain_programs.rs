@@ -332,3 +332,29 @@ fn symbols_and_debug_information_in_a_separate_file_are_those_of_the_program() {
     let document = explained(&lab, "./a64 ./apart");
     assert!(document["sections"]["size"]["remarks"].to_string().contains("./apart is stripped"));
 }
+
+#[test]
+fn a_function_is_found_by_every_name_and_has_the_bytes_of_its_parts() {
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+__attribute__((cold, noinline)) void rare(int x) { if (x == 7) abort(); }
+__attribute__((noinline)) int zeta(int x) { return x * 3; }
+int alpha(int x) __attribute__((alias("zeta")));
+__attribute__((noinline)) int parted(int x) { if (x > 70) { rare(x); rare(x + 1); rare(x + 2); } return x * 5; }
+int main(int count, char **words) { return words == 0 ? alpha(count) : zeta(count) + parted(count); }
+"#;
+    let lab = Laboratory::new();
+    lab.write("names.c", SOURCE);
+    lab.gcc("-O2 -m64 names.c -o a64");
+    lab.gcc("-O2 -m32 -idirafter /usr/include/x86_64-linux-gnu names.c -o a32");
+    let listings = ["zeta", "alpha"].map(|name| {
+        let printed = lab.widthwise(&format!("explain ./a64 ./a32 --function {name}"));
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        printed.stdout
+    });
+    assert_eq!(listings[0], listings[1]);
+    let symbols = lab.widthwise("explain ./a64 ./a32 --code --top 1000").stdout;
+    assert!(!symbols.contains(".cold"), "{symbols}");
+    let in_file = output_of(Command::new("nm").arg(lab.path("a64"))).stdout;
+    assert!(in_file.contains("parted.cold"), "{in_file}");
+}

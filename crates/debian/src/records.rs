@@ -130,6 +130,13 @@ Homepage: https://www.sqlite.org/
     }
 
     #[test]
+    fn without_the_field_files_the_checksums_have_the_sizes() {
+        let records =
+            parse("Package: expat\nVersion: 1\nChecksums-Sha256:\n aa 100 a.dsc\n bb 2000 a.tar.xz\n");
+        assert_eq!(records[0].bytes, 2100);
+    }
+
+    #[test]
     fn the_newest_is_chosen_unless_a_version_is_asked_for() {
         let records = parse(SHOWSRC);
         assert_eq!(choose(&records, None).unwrap().version, "3.40.1-2+deb12u2");
