@@ -7,7 +7,7 @@ use crate::comparison::{Comparison, Obstacle, NOTHING_READ};
 use crate::effect::Scale;
 use crate::floor::Floor;
 use crate::power::Projection;
-use crate::wording::margin;
+use crate::wording::{departure_text, margin};
 use crate::{Verdict, Word};
 
 /// A verdict with nothing in it yet.
@@ -180,7 +180,8 @@ pub(crate) fn doubt(
         return Some(Doubt::Included);
     }
     let (seen, floor) = (scale.departure(interval.estimate), floor.on(*scale));
-    let toward = |departure| scale.text(scale.toward(interval.estimate, departure), figures.metric.unit);
+    let toward =
+        |departure| departure_text(*scale, scale.toward(interval.estimate, departure), figures.metric.unit);
     let against = if seen <= floor {
         format!("this machine's floor is {}", toward(floor))
     } else if adjusted > 1.0 - figures.confidence {
@@ -222,7 +223,7 @@ pub(crate) fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
         Doubt::Included
     } else {
         let seen = scale.toward(interval.estimate, scale.departure(interval.estimate));
-        let seen = scale.text(seen, figures.metric.unit);
+        let seen = departure_text(*scale, seen, figures.metric.unit);
         Doubt::Seen(format!(
             "an A/A difference: the baseline differs from itself by {seen} here, which the floor includes"
         ))

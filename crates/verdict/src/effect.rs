@@ -1,9 +1,6 @@
 //! The scale of a comparison: a ratio or, where a run counted 0, a difference. The margin of equivalence on each scale.
 
-use widthwise_experiment::units::{Quantity, Unit};
-
 use crate::bootstrap::Interval;
-use crate::wording::share;
 
 /// The scale of a comparison; no difference is 0 on either.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,14 +21,6 @@ impl Scale {
         match self {
             Scale::Log => value.abs().exp_m1(),
             Scale::Difference { .. } => value.abs(),
-        }
-    }
-
-    /// A departure as text: `0.8 %`, or an amount with its unit.
-    pub fn text(self, departure: f64, unit: Unit) -> String {
-        match self {
-            Scale::Log => share(departure),
-            Scale::Difference { .. } => Quantity { value: departure, unit }.to_string(),
         }
     }
 

@@ -75,6 +75,14 @@ pub fn floor(verdict: &Verdict) -> Option<String> {
     verdict.floor.map(departures).or_else(|| verdict.difference_floor.map(amount))
 }
 
+/// A departure from no difference: `0.8 %`, or an amount with its unit.
+pub(crate) fn departure_text(scale: Scale, departure: f64, unit: Unit) -> String {
+    match scale {
+        Scale::Log => share(departure),
+        Scale::Difference { .. } => Quantity { value: departure, unit }.to_string(),
+    }
+}
+
 /// The decrease and the increase that are equally far from no difference on the log scale; one figure if they are shown alike.
 pub(crate) fn departures(increase: f64) -> String {
     let (more, less) = (share(increase), share(Scale::Log.toward(-1.0, increase)));

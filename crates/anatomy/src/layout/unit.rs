@@ -221,13 +221,6 @@ pub(super) fn scan_root<'a>(
     Ok(())
 }
 
-fn number_of(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
-    match value {
-        AttributeValue::DwoId(id) => Some(id.0),
-        value => value.udata_value(),
-    }
-}
-
 /// Reads a unit. Where it breaks off, what was read before stays, with the error.
 pub(super) fn scan<'a>(
     header: &UnitHeader<Slice<'a>>,
@@ -512,7 +505,7 @@ fn read_root<'a>(
             dw::DW_AT_language => table.language = number(&value),
             dw::DW_AT_comp_dir => table.folder = text(&value),
             dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_name => table.dwo_name = text(&value),
-            dw::DW_AT_GNU_dwo_id => table.dwo_id = number_of(&value),
+            dw::DW_AT_GNU_dwo_id => table.dwo_id = value.udata_value(),
             dw::DW_AT_stmt_list => {
                 table.line_program = match value {
                     AttributeValue::SecOffset(at) => Some(at as u64),
