@@ -15,6 +15,14 @@ SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp
 OUTCOMES = target/test-outcomes
 # `make lint` compiles the examples. One crate has examples in its documentation.
 TESTS = --locked --workspace --lib --bins --tests
+# Cargo's tests in three groups. Those of the program and those of its libraries run beside each other, since many of them
+# wait; then those that need the CPUs for themselves. tests/architecture.rs compares this list with the workspace.
+PROGRAM_TESTS = --test command_line --test oracle
+LIBRARY_TESTS = --lib --bins --test abis --test archives --test files --test headers --test honesty --test place \
+	--test quick --test reports --test requests --test verdicts
+MACHINE_TESTS = --test known_truth --test pipelined --test whole_machine
+# MAKEFLAGS would hand on make's jobs to the `make` of a test.
+RUN_TESTS = WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" MAKEFLAGS= $(CARGO) test --locked --workspace --no-fail-fast
 # What starts x32 programs. `make test` has built it with the features of the whole workspace; alone it has fewer, and would be built anew.
 BUILD_STARTER = $(CARGO) build --locked --package widthwise
 # Many tests wait: for a program that sleeps, a machine that boots, a browser.
@@ -27,7 +35,7 @@ SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 WINDOW_PRESETS ?= x86-64 x32 i386 sanitize thread
 WINDOW_SOURCES = $(wildcard window/*/*.[ch] window/*/*.cpp window/include/widthwise/*)
 
-.PHONY: help build demo test test-all build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
+.PHONY: help build demo test test-all run-programs run-libraries run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -47,12 +55,21 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test-window
 	@$(MAKE) --no-print-directory --jobs=3 build-tests build-sim build-window
 	@mkdir -p target && rm -f $(OUTCOMES)
-	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(TESTS) --no-fail-fast; \
-		status=$$?; $(CARGO) test --locked --doc --workspace || status=1; sh tests/outcomes.sh $(OUTCOMES); \
-		echo $$status >target/test-status
-	@$(MAKE) --no-print-directory test-sim BUILD_STARTER= || echo 1 >target/test-status
-	@$(MAKE) --no-print-directory test-window BUILD_STARTER= || echo 1 >target/test-status
-	@exit $$(cat target/test-status)
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going run-programs run-libraries BUILD_STARTER=; status=$$?; \
+		RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(MACHINE_TESTS) || status=1; \
+		sh tests/outcomes.sh $(OUTCOMES); exit $$status
+
+run-programs:
+	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(PROGRAM_TESTS)
+
+# One test for each CPU, since the program's tests run meanwhile; their output comes first.
+run-libraries:
+	@$(MAKE) --no-print-directory --jobs=1 --keep-going run-crates test-sim test-window >target/run-libraries.log 2>&1; \
+		status=$$?; cat target/run-libraries.log; exit $$status
+
+run-crates:
+	RUST_TEST_THREADS=$$(nproc) $(RUN_TESTS) $(LIBRARY_TESTS)
+	MAKEFLAGS= $(CARGO) test --locked --doc --workspace
 
 # The tests' programs, beside each other: while cargo waits for one crate, a CPU is free. MAKEFLAGS would hand on make's jobs.
 build-tests:

@@ -274,6 +274,28 @@ fn a_crate_whose_examples_are_not_tested_has_none() {
     assert!(crates > 0);
 }
 
+/// The Makefile runs the programs of tests in groups, and names each.
+#[test]
+fn make_test_runs_every_program_of_tests_once() {
+    let words = ["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"];
+    let printed =
+        std::process::Command::new(env!("CARGO")).args(words).current_dir(repository()).output().unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let targets = packages.flat_map(|package| package["targets"].as_array().unwrap());
+    let mut programs: Vec<&str> = targets
+        .filter(|target| target["kind"][0] == "test")
+        .map(|target| target["name"].as_str().unwrap())
+        .collect();
+    let makefile = std::fs::read_to_string(repository().join("Makefile")).unwrap();
+    let groups = makefile.split("PROGRAM_TESTS = ").nth(1).and_then(|rest| rest.split("\n#").next()).unwrap();
+    let mut run: Vec<&str> =
+        groups.split("--test ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect();
+    programs.sort_unstable();
+    run.sort_unstable();
+    assert_eq!(run, programs);
+}
+
 /// Cargo does not look for programs of tests in these folders: a file that none of them names is never compiled.
 #[test]
 fn every_file_of_tests_is_part_of_a_program() {

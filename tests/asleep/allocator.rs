@@ -20,7 +20,7 @@ fn unwritten_memory_is_not_attributed_to_the_allocator() {
     let _asleep = asleep();
     let lab = Laboratory::new();
     binaries(&lab, "-DHALF");
-    compared(&lab, "held", "--rounds 1 --heap");
+    compared(&lab, "held", "--rounds 1 --heap=3");
     let text = explained(&lab, "--heap");
     assert!(text.contains("one and other have the same peak heap"), "{text}");
     assert!(!text.contains("due to the allocator"), "{text}");
@@ -36,7 +36,7 @@ fn a_longer_phase_is_not_attributed_to_the_allocator() {
     let _asleep = asleep();
     let lab = Laboratory::new();
     binaries(&lab, "-DSTAY=1200");
-    compared(&lab, "phases", "--rounds 1 --heap");
+    compared(&lab, "phases", "--rounds 1 --heap=3");
     let text = explained(&lab, "--heap");
     assert!(!text.contains("is due to the allocator") && !text.contains("never written to"), "{text}");
     if let Some(reason) = too_few_looks(&text) {
@@ -54,7 +54,7 @@ fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
     let lab = Laboratory::new();
     lab.copy(&laboratory::repository().join("workloads/stress/events.cpp"), "events.cpp");
     let recorded = |more: &str| {
-        let words = format!("events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap {more}");
+        let words = format!("events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap=3 {more}");
         let output = lab.compare(&words);
         assert_eq!(output.status, Some(0), "{output:?}");
         explained(&lab, "--heap")

@@ -127,7 +127,7 @@ fn a_child_that_sets_its_own_affinity_is_reported() {
 fn two_hundred_processes_are_all_accounted_for() {
     let _alone = alone();
     let lab = lab();
-    let options = "--mode fork,jobs --processes 200 --events 400 --rounds 1 --warmup 0 --memory=0 \
+    let options = "--mode fork,jobs --processes 200 --events 200 --rounds 1 --warmup 0 --memory=0 \
                --jobs-run '{build}/workers alone 1 {events} spin=2 event=10000'";
     let report = measured(&lab, "x86-64", "fork {processes} {events} spin=2 event=10000", options);
     for mode in ["fork", "jobs"] {

@@ -50,15 +50,15 @@ fn elapsed_is_the_programs_own(lab: &Laboratory, report: &Value, sleeps: &dyn Fn
 fn sleeping_children_and_jobs_have_the_known_speed_up() {
     let _alone = alone();
     let lab = lab();
-    let run = "fork {processes} {events} seq=100000 event=10000";
+    let run = "fork {processes} {events} seq=50000 event=5000";
     let truth = lab.path("truth");
     let options = format!(
         "--mode fork,jobs --processes 1,2,4 --events 20 --rounds 2 --warmup 0 --memory=0 --set-env CREW_TRUTH={} \
-         --jobs-run '{{build}}/workers alone 1 {{events}} seq=100000 event=10000'",
+         --jobs-run '{{build}}/workers alone 1 {{events}} seq=50000 event=5000'",
         truth.display()
     );
     let report = measured(&lab, "x86-64,x32,i386", run, &options);
-    let asleep = |processes: u64, events: f64| 0.1 + 0.01 * (events / processes as f64).ceil();
+    let asleep = |processes: u64, events: f64| 0.05 + 0.005 * (events / processes as f64).ceil();
     let excess = elapsed_is_the_programs_own(&lab, &report, &asleep);
     for variant in ["x86-64", "x32", "i386"] {
         for mode in ["fork", "jobs"] {
@@ -86,14 +86,14 @@ fn sleeping_children_and_jobs_have_the_known_speed_up() {
                 let shared = |elapsed: f64| (elapsed - less) * processes as f64;
                 within(estimate(&row["TIME"]), shared(least(&times)), shared(most(&times)));
             }
-            // A line through 0.1 s and the time of 1, 10 and 20 events has at most 1.4 times the error of these.
+            // A line through 0.05 s and the time of 1, 10 and 20 events has at most 1.4 times the error of these.
             let intercept = estimate(&sequential["regression"]["intercept"]);
-            assert!((intercept - 0.1).abs() <= 0.001 + 1.4 * excess, "{intercept} with {excess}");
+            assert!((intercept - 0.05).abs() <= 0.001 + 1.4 * excess, "{intercept} with {excess}");
             let one = elapsed(&report, mode, 1, "one-event");
             within(estimate(&sequential["one_event"]), least(&one), most(&one));
             if mode == "fork" {
                 let at_fork = estimate(&sequential["at_fork"]);
-                assert!((0.1..=0.1 + excess).contains(&at_fork), "{at_fork} with {excess}");
+                assert!((0.05..=0.05 + excess).contains(&at_fork), "{at_fork} with {excess}");
             }
         }
     }
