@@ -318,3 +318,59 @@ fn bytes_that_fit_several_types_of_a_line_are_of_the_type_that_fits_each_block()
         }
     }
 }
+
+/// The objects of a type in both recordings, over all containers of it.
+fn objects(json: &Value, name: &str) -> [i64; 2] {
+    let rows = json["types"]["types"].as_array().unwrap().iter();
+    let own = rows.filter(|row| row["type"].as_str().is_some_and(|own| own.split("[]").next() == Some(name)));
+    own.fold([0, 0], |[a, b], row| {
+        let of = |side: &str| row[side]["objects"].as_i64().unwrap_or_default();
+        [a + of("a"), b + of("b")]
+    })
+}
+
+#[test]
+fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
+    let lab = Laboratory::new();
+    for options in ["-O1 -fno-builtin", "-O0"] {
+        let a = recorded(&lab, "gcc", "headers.c", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let b = recorded(&lab, "gcc", "headers.c", options, *abi);
+            let json = explained(&lab, &a, &b);
+            sums_are_exact(&json);
+            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
+            // Blocks without a type have no objects.
+            for name in ["header", "packet"] {
+                let found = objects(&json, name);
+                assert!([[0, 0], [COUNT, COUNT]].contains(&found), "{name} {found:?} {context}");
+            }
+            let of_arenas = objects(&json, "arena");
+            assert!([[0, 0], [40, 40]].contains(&of_arenas), "{of_arenas:?} {context}");
+            assert_eq!(row(&json, "named").objects, [COUNT, COUNT], "{context}");
+            assert_eq!(row(&json, "later"), known(2 * COUNT, [48, 24], &[("pointers", -24)]), "{context}");
+        }
+    }
+}
+
+#[test]
+fn merged_functions_parameters_and_members_do_not_name_another_type() {
+    let lab = Laboratory::new();
+    for options in ["-O2", "-O0"] {
+        let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "merged.cpp", options, abi));
+        let json = explained(&lab, &a, &b);
+        sums_are_exact(&json);
+        let context = format!("{options}: {:#}", json["types"]["types"]);
+        let pointers = known(100_000, [8, 4], &[("pointers", -4)]);
+        assert_eq!(row(&json, "void* elements of std::vector"), pointers, "{context}");
+        let string = known(COUNT, [32, 24], &[("pointers", -4), ("size_t", -4)]);
+        assert_eq!(row(&json, "std::string"), string, "{context}");
+        let node = known(COUNT, [48, 24], &[("pointers", -20), ("holes", -4)]);
+        assert_eq!(row(&json, "std::_Rb_tree_node<"), node, "{context}");
+        assert_eq!(objects(&json, "T"), [1, 1], "{context}");
+        let slim = objects(&json, "Slim");
+        assert!(slim == [3000, 3000] || options == "-O0" && slim == [0, 0], "{slim:?} {context}");
+        if options == "-O0" {
+            assert_eq!(row(&json, "(anonymous namespace)::Hidden").objects, [5000, 5000], "{context}");
+        }
+    }
+}

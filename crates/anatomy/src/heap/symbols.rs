@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::heap::history::History;
 use crate::heap::profile::{Frame, Gathering, Profile, Values};
 use crate::heap::stacks::{CodeAddress, StackId, Stacks};
-use crate::names::demangled;
+use crate::names::{self, demangled, without_result};
 
 /// Deeper stacks lose their outermost calls.
 const DEEPEST: usize = 2048;
@@ -92,6 +92,12 @@ impl Symbols {
                     });
                 }
             }
+            if let Some(last) = frames.last_mut() {
+                let symbol = loader.find_symbol(address);
+                last.function = symbol
+                    .and_then(|name| of_library(&last.function, name))
+                    .unwrap_or_else(|| std::mem::take(&mut last.function));
+            }
             if frames.is_empty() {
                 if let Some(name) = loader.find_symbol(address) {
                     frames.push(Frame {
@@ -107,6 +113,25 @@ impl Symbols {
         }
         frames
     }
+}
+
+/// The whole name of a function of the C++ library, of which debug information has the last word alone: GCC gives templates over types
+/// of an anonymous namespace or a function no linkage name.
+fn of_library(word: &str, symbol: &str) -> Option<String> {
+    let name = demangled(symbol);
+    let own = without_result(&name);
+    let is_of_library = own.starts_with("std::") || own.starts_with("__gnu_cxx::");
+    let is_word_alone = names::outer(word, &[':', '(']).is_none();
+    (is_word_alone && is_of_library && last_word(own) == last_word(word)).then_some(name)
+}
+
+/// A function's name without its scope, its template arguments and its parameters.
+fn last_word(function: &str) -> &str {
+    let mut last = &function[..names::outer(function, &['(']).unwrap_or(function.len())];
+    while let Some(colon) = names::outer(last, &[':']) {
+        last = last[colon..].trim_start_matches(':');
+    }
+    last[..names::outer(last, &['<']).unwrap_or(last.len())].trim()
 }
 
 fn unnamed(address: u64, module: String) -> Frame {

@@ -183,6 +183,7 @@ impl<'l> Merge<'l> {
                 self.id(key, 0);
             }
         }
+        self.other_names();
         let layouts = self.layouts;
         let is_aggregate = |index: &u32| matches!(layouts.types[*index as usize], Type::Aggregate(_));
         let mut aggregates: Vec<TypeId> =
@@ -193,6 +194,22 @@ impl<'l> Merge<'l> {
             order(one).cmp(&order(other)).then(one.cmp(other))
         });
         layouts.aggregates = aggregates;
+    }
+
+    /// Typedefs that no member uses, in the order of their names and of what they name.
+    fn other_names(&mut self) {
+        let of_typedef = |(key, raw): (&Key, &RawType)| match raw {
+            RawType::Typedef { name, target } => {
+                Some((name.clone(), self.ids.get(target).copied().flatten(), *key))
+            }
+            _ => None,
+        };
+        let mut left: Vec<_> = self.raw.iter().filter_map(of_typedef).collect();
+        left.retain(|(_, target, _)| target.is_some());
+        left.sort();
+        for (_, _, key) in left {
+            self.id(key, 0);
+        }
     }
 
     fn void(&mut self, name: &str) -> TypeId {

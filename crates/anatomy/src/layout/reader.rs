@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::lines;
 use super::model::{Bits, Kind, Location, Role};
 use super::program::{Notes, Program, LONGEST_NAME};
-use super::unit::{self, flags, Die, Ref, Text, UnitTable, ABSENT};
+use super::unit::{self, flags, Die, Ref, Text, UnitTable, ABSENT, NONE};
 
 /// Identifies a type in all units: equal keys are equal types.
 pub(super) type Key = u128;
@@ -186,12 +186,23 @@ impl<'p, 'a> Reader<'p, 'a> {
             if die.tag == dw::DW_TAG_imported_unit {
                 let to = die.ty;
                 self.import(to);
-            } else if die.is_aggregate() && !die.has(flags::DECLARATION) {
+            } else if die.is_aggregate() && !die.has(flags::DECLARATION) || self.is_other_name(die) {
                 self.key(Entry { slot: 0, index }, 0);
             }
         }
         let unit = &self.program.units[unit as usize];
         self.program.sources[unit.source as usize].release(unit);
+    }
+
+    /// Whether the entry is a second name of a structure, outside of classes and functions: the source may use it in `sizeof`.
+    fn is_other_name(&self, die: &Die<'a>) -> bool {
+        let table = &self.loaded[0].table;
+        let (dw::DW_TAG_typedef, Ref::Unit(target)) = (die.tag, die.ty) else { return false };
+        let parent = table.dies.get(die.parent as usize);
+        let is_outside =
+            die.parent == NONE || parent.is_some_and(|parent| parent.tag == dw::DW_TAG_namespace);
+        let named = table.find(target).map(|target| &table.dies[target as usize]);
+        is_outside && named.is_some_and(|named| named.is_aggregate() && named.name != Text::None)
     }
 
     fn import(&mut self, to: Ref) {

@@ -69,12 +69,19 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
     }
     if let (Some(of_a), Some(of_b)) = (&mut a.found, &mut b.found) {
         if names::type_key(&of_a.name) == names::type_key(&of_b.name) {
+            let numbers = of_a.objects(&a.values).zip(of_b.objects(&b.values));
+            let makes_as_many = numbers.map(|(n_a, n_b)| {
+                n_a.checked_mul(b.values.peak_count) == n_b.checked_mul(a.values.peak_count)
+            });
+            let is_medium = |found: &Found| found.certainty == Certainty::Medium;
+            let is_of_variable = |found: &Found| found.source == Source::Variables;
             // Both found it without the other, and a wrong type would not fit two layouts.
-            if of_a.size != of_b.size
-                && of_a.certainty == Certainty::Medium
-                && of_b.certainty == Certainty::Medium
-            {
+            if makes_as_many == Some(true) && of_a.size != of_b.size && is_medium(of_a) && is_medium(of_b) {
                 (of_a.certainty, of_b.certainty) = (Certainty::High, Certainty::High);
+            }
+            // A buffer that a small type's size divides by chance holds another number of them in each.
+            if makes_as_many == Some(false) && is_of_variable(of_a) && is_of_variable(of_b) {
+                (a.found, b.found) = (None, None);
             }
             return;
         }

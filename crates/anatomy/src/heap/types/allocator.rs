@@ -1,7 +1,7 @@
 //! What the functions between the allocator and the program's own line say of the allocated type.
 
 use crate::heap::profile::Frame;
-use crate::names::{closing_bracket, split, without_result};
+use crate::names::{closing_bracket, split, type_name_key, without_result};
 
 use super::model::Source;
 
@@ -86,6 +86,8 @@ pub struct Named {
     pub container: Option<String>,
     /// What names it.
     pub source: Source,
+    /// Whether the frames agree: a compiler may use one function for several types, if its code for them is the same.
+    pub is_sure: bool,
 }
 
 /// The type that the frames name, the innermost first; the last one is the site's own.
@@ -93,20 +95,22 @@ pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
     let mut frames = frames.skip_while(|frame| is_passing(&frame.function));
     let first = frames.next()?;
     if let Some(name) = element(&first.function) {
-        return Some(Named { name, container: container(frames), source: Source::Allocator });
+        return Some(of_element(name, frames));
     }
     let function = first.function.as_str();
     if let Some(name) = made(function).or_else(|| shared(function)) {
-        return Some(Named { name, container: None, source: Source::Allocator });
+        return Some(Named { name, container: None, source: Source::Allocator, is_sure: true });
     }
     if let Some(name) = STRINGS.iter().find_map(|string| argument(function, string)) {
-        return Some(Named { name, container: Some("std::string".to_owned()), source: Source::Library });
+        let container = Some("std::string".to_owned());
+        return Some(Named { name, container, source: Source::Library, is_sure: true });
     }
     let is_library = first.module.starts_with("libc.so") && CHARACTERS.contains(&function);
     is_library.then(|| Named {
         name: "char".to_owned(),
         container: Some(function.to_owned()),
         source: Source::Library,
+        is_sure: true,
     })
 }
 
@@ -168,18 +172,43 @@ fn shared(function: &str) -> Option<String> {
     pointer.ends_with('*').then(|| format!("std::_Sp_counted_ptr<{pointer}, {policy}>"))
 }
 
-/// The container whose function called the allocator. Containers further out have that one as an element.
-fn container<'f>(mut frames: impl Iterator<Item = &'f Frame>) -> Option<String> {
-    let is_allocator = |frame: &Frame| ALLOCATORS.iter().any(|name| frame.function.starts_with(name));
-    let function = &frames.find(|frame| !is_allocator(frame))?.function;
-    let found = |(beginning, name): &(&str, &str)| {
-        let element = argument(function, beginning)?;
-        Some(match name.strip_prefix("std::") {
-            Some(_) => format!("{name}<{element}>"),
-            None => (*name).to_owned(),
-        })
+/// An element that an allocator is asked for, and the container whose function asks. Containers further out have that one as an
+/// element.
+///
+/// GCC merges functions whose code is the same (`-fipa-icf`, part of `-O2`): that of `vector<void*>` may call that of
+/// `vector<Track*>`. The outermost function of the container was called by its own name.
+fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> Named {
+    // Inlined, with a type of an anonymous namespace, it has its last word as its name.
+    let is_allocator = |frame: &Frame| {
+        frame.function == "allocate" || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
     };
-    CONTAINERS.iter().find_map(found)
+    let mut own: Option<(&str, String)> = None;
+    for frame in frames.skip_while(|frame| is_allocator(frame)) {
+        let found = CONTAINERS.iter().find_map(|(beginning, name)| {
+            let element = argument(&frame.function, beginning)?;
+            Some((*name, element))
+        });
+        match found {
+            Some((name, element)) if own.as_ref().is_none_or(|(known, _)| *known == name) => {
+                own = Some((name, element));
+            }
+            _ => break,
+        }
+    }
+    let source = Source::Allocator;
+    let Some((name, of_container)) = own else {
+        return Named { name: element, container: None, source, is_sure: true };
+    };
+    let Some(_) = name.strip_prefix("std::") else {
+        // A hash table allocates nodes, too, which are no elements of it.
+        return Named { name: element, container: Some(name.to_owned()), source, is_sure: true };
+    };
+    let of_allocator = type_name_key(&element);
+    // A deque has a table of pointers to its pieces.
+    let is_table = name == "std::deque" && of_allocator == type_name_key(&of_container) + "*";
+    let is_sure = is_table || of_allocator == type_name_key(&of_container);
+    let container = Some(format!("{name}<{of_container}>"));
+    Named { name: if is_table { element } else { of_container }, container, source, is_sure }
 }
 
 #[cfg(test)]
@@ -249,6 +278,37 @@ mod tests {
             "A* std::_Vector_base<A, std::allocator<A> >::f(long)",
         ];
         assert_eq!(name(&behind_result), Some(("A".to_owned(), Some("std::vector<A>".to_owned()))));
+    }
+
+    #[test]
+    fn of_functions_that_the_compiler_merged_the_outermost_has_the_containers_own_name() {
+        let allocate = "std::__new_allocator<Track>::allocate(unsigned long, void const*)";
+        let merged = [
+            allocate,
+            "std::_Vector_base<Track, std::allocator<Track> >::_M_allocate(unsigned long)",
+            "std::_Vector_base<void*, std::allocator<void*> >::_M_allocate(unsigned long)",
+            "std::vector<void*, std::allocator<void*> >::reserve(unsigned long)",
+            "main",
+        ];
+        let found = named(frames(&merged).iter()).expect("a type");
+        assert_eq!((found.name.as_str(), found.is_sure), ("void*", false));
+        assert_eq!(found.container.as_deref(), Some("std::vector<void*>"));
+        let inner = [
+            allocate,
+            "std::vector<Track, std::allocator<Track> >::vector(unsigned long)",
+            "void std::_Construct<std::vector<Track, std::allocator<Track> > >(std::vector<Track, std::allocator<Track> >*)",
+            "std::vector<std::vector<Track, std::allocator<Track> >, std::allocator<std::vector<Track, std::allocator<Track> > > >::resize(unsigned long)",
+        ];
+        let found = named(frames(&inner).iter()).expect("a type");
+        assert_eq!((found.name.as_str(), found.is_sure), ("Track", true));
+        let table = [
+            "std::__new_allocator<Track*>::allocate(unsigned long, void const*)",
+            "std::_Deque_base<Track, std::allocator<Track> >::_M_allocate_map(unsigned long)",
+            "std::deque<Track, std::allocator<Track> >::deque()",
+        ];
+        let found = named(frames(&table).iter()).expect("a type");
+        assert_eq!((found.name.as_str(), found.is_sure), ("Track*", true));
+        assert_eq!(found.container.as_deref(), Some("std::deque<Track>"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::found::Found;
 use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::{plain, ProgramTypes};
-use super::source_line::{mentions, Mention};
+use super::source_line::{allocating_calls, mentions, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
@@ -101,27 +101,34 @@ impl CallSites {
             .wanted(origin, number)
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
             .unwrap_or_default();
-        let mut found: Vec<Found> = Vec::new();
-        let mentions = self.mentions(&frame, module.as_deref());
+        let line = self.line(&frame, module.as_deref());
+        let mentions = line.as_deref().map_or(Vec::new(), mentions);
         let is_unknown = |mention: &Mention| match mention {
-            Mention::Object(name) | Mention::Elements(name) => !is_known(name, files),
-            Mention::Size(_) | Mention::Header(_) | Mention::Pointee(_) => false,
+            Mention::Object(name) | Mention::Elements(name) => !is_known(&argument(name, &targets), files),
+            _ => false,
         };
         let has_unknown = mentions.len() > 1 && mentions.iter().any(is_unknown);
+        // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
+        // small type's.
+        let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
+            || line.as_deref().is_some_and(|line| allocating_calls(line) > mentions.len().max(1));
+        let mut found: Vec<Found> = Vec::new();
         for mention in mentions {
-            match mention {
-                Mention::Object(name) => found.extend(named_in_source(&name, Shape::Object, origin, files)),
-                Mention::Elements(name) => {
-                    found.extend(named_in_source(&name, Shape::Elements, origin, files));
-                }
-                Mention::Header(name) => found.extend(named_in_source(&name, Shape::Object, origin, files)),
-                Mention::Size(name) => found.extend(named_in_source(&name, Shape::Any, origin, files)),
-                Mention::Pointee(variable) => {
+            let (name, shape) = match mention {
+                Mention::Object(name) | Mention::Header(name) => (name, Shape::Object),
+                Mention::Elements(name) => (name, Shape::Elements),
+                Mention::Size(name) => (name, Shape::Any),
+                Mention::Pointee(variable) | Mention::PointeeHeader(variable) => {
                     let of_variable = targets.iter().filter(|target| target.variable == variable);
                     let fits = |target: &Target| fitting(target, origin, files, Source::SourceLine);
                     found.extend(of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)));
+                    continue;
                 }
-            }
+            };
+            found.extend(named_in_source(&argument(&name, &targets), shape, origin, files));
+        }
+        if is_whole_block {
+            found.retain(|found| found.is_object(&origin.values));
         }
         // Of several types in a line that fit, any may be meant, whatever else names one of them.
         let first = found.first().map(|found| plain(&found.name).to_owned());
@@ -131,7 +138,16 @@ impl CallSites {
             found.iter_mut().for_each(|found| found.certainty = certainty);
             return best(found, &origin.values);
         }
-        found.extend(targets.iter().filter_map(|target| by_evidence(target, origin, files)));
+        let mut named: Vec<Found> =
+            targets.iter().filter_map(|target| by_evidence(target, origin, files)).collect();
+        // Of several constructors in the line, the nearest one of an object as large as the block.
+        let mut constructors = 0;
+        named.retain(|found| {
+            constructors += usize::from(found.source == Source::Constructor);
+            (found.source != Source::Constructor || constructors == 1)
+                && (!is_whole_block || found.is_object(&origin.values))
+        });
+        found.extend(named);
         if found.iter().all(|found| found.certainty < Certainty::High) {
             let class = self
                 .wanted(origin, number)
@@ -141,12 +157,21 @@ impl CallSites {
         best(found, &origin.values)
     }
 
-    /// What the line of source allocates, where the source is as old as the program.
-    fn mentions(&mut self, frame: &Frame, module: Option<&str>) -> Vec<Mention> {
-        let (Some(file), Some(line)) = (&frame.file, frame.line) else { return Vec::new() };
+    /// The line of source, where the source is as old as the program.
+    fn line(&mut self, frame: &Frame, module: Option<&str>) -> Option<String> {
+        let (file, line) = (frame.file.as_ref()?, frame.line?);
         let lines = self.sources.entry(file.clone()).or_insert_with(|| source(file, module?));
-        let text = lines.as_ref().and_then(|lines| lines.get((line as usize).checked_sub(1)?));
-        text.map_or(Vec::new(), |text| mentions(text))
+        lines.as_ref()?.get((line as usize).checked_sub(1)?).cloned()
+    }
+}
+
+/// The type that a name of the source stands for: a template's argument for its parameter, or the name itself.
+fn argument(name: &str, targets: &[Target]) -> String {
+    let base = name.trim_end_matches('*');
+    let is_it = |target: &&Target| target.evidence == Evidence::TemplateParameter && target.variable == base;
+    match targets.iter().find(is_it) {
+        Some(target) => format!("{}{}", target.name, &name[base.len()..]),
+        None => name.to_owned(),
     }
 }
 
@@ -235,7 +260,9 @@ fn by_evidence(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>]) -> 
     };
     let fit = fitting(target, origin, files, source)?;
     let certainty = match (target.evidence, fit.is_exact) {
-        (Evidence::Constructor | Evidence::Call, _) | (Evidence::DeclaredHere, true) => Certainty::High,
+        (Evidence::Call, _) | (Evidence::Constructor | Evidence::DeclaredHere, true) => Certainty::High,
+        // A temporary, a member or a base, of which any size is a multiple.
+        (Evidence::Constructor, false) | (Evidence::TemplateParameter, _) => return None,
         (Evidence::DeclaredHere, false) => Certainty::Medium,
         (Evidence::Variable | Evidence::Result | Evidence::Member, true) => Certainty::Medium,
         (Evidence::Variable | Evidence::Result | Evidence::Member, false) => Certainty::Low,
@@ -297,7 +324,14 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
         let known = file.find(name)?;
         let id = known.id.map(|id| (file.clone(), id));
         let alignment = known.id.map_or(0, |id| file.layouts.alignment(id));
-        of_size(name, known.size, id, alignment.max(u64::from(file.layouts.address_size)))
+        // A structure has one name, whichever of them the line uses. A template's may be long: there the line's is better.
+        let own = known.id.map(|id| file.layouts.name(id)).filter(|own| !own.contains('<'));
+        of_size(
+            own.as_deref().unwrap_or(name),
+            known.size,
+            id,
+            alignment.max(u64::from(file.layouts.address_size)),
+        )
     });
     if let Some(found) = whole {
         return vec![found];
@@ -317,6 +351,15 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
     found
 }
 
+/// Whether both are one type. The name of one may leave out default template arguments.
+fn is_same_type(one: &Found, other: &Found) -> bool {
+    let is_of_one_file = match (&one.id, &other.id) {
+        (Some((file, id)), Some((other_file, other_id))) => Rc::ptr_eq(file, other_file) && id == other_id,
+        _ => false,
+    };
+    is_of_one_file || names::type_name_key(&one.name) == names::type_name_key(&other.name)
+}
+
 /// Each type once, as the surest evidence has it; the likeliest first. Of types that one name in the line leaves open, the
 /// likeliest is that which the function's variables name, too. Of several names in the line, any may be meant.
 fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
@@ -324,8 +367,7 @@ fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
     found.sort_by_key(|one| std::cmp::Reverse(rank(one)));
     let mut best: Vec<(Found, usize)> = Vec::new();
     for one in found {
-        let key = names::type_name_key(&one.name);
-        match best.iter_mut().find(|(known, _)| names::type_name_key(&known.name) == key) {
+        match best.iter_mut().find(|(known, _)| is_same_type(known, &one)) {
             Some((_, times)) => *times += 1,
             None => best.push((one, 1)),
         }

@@ -23,10 +23,12 @@ pub enum Evidence {
     Variable,
     /// A variable that is declared in the allocation's line.
     DeclaredHere,
-    /// The constructor that follows in the allocation's line.
+    /// A constructor that follows in the allocation's line.
     Constructor,
     /// The call itself, where the compiler notes what it allocates.
     Call,
+    /// A template parameter of the function or its class, whose name the source may use.
+    TemplateParameter,
 }
 
 /// A type that a function names.
@@ -36,7 +38,7 @@ pub struct Target {
     pub name: String,
     /// Bytes, where the unit defines it.
     pub size: Option<u64>,
-    /// The variable or member that points to it.
+    /// The variable or member that points to it, or the template parameter.
     pub variable: String,
     /// How.
     pub evidence: Evidence,
@@ -158,6 +160,13 @@ impl Caller<'_, '_> {
             if is_function {
                 let result = self.entries.inherited(*scope, |entry| entry.ty);
                 self.pointed_to(result, "", Evidence::Result, &mut targets);
+                for parameter in self.entries.template_parameters(*scope) {
+                    let entry = self.entries.at(parameter);
+                    let name = entry.name.map(text).unwrap_or_default();
+                    if let Some(class) = entry.ty.and_then(|ty| self.entries.find(ty)) {
+                        self.add(class, &name, Evidence::TemplateParameter, &mut targets);
+                    }
+                }
             }
         }
         for global in self.entries.globals() {
@@ -179,9 +188,10 @@ impl Caller<'_, '_> {
         }
     }
 
-    /// The class whose constructor is inlined or called next behind the call, in the same line.
+    /// The classes whose constructors are inlined or called behind the call, in the same line: the nearest first, and an object before
+    /// its members and bases.
     fn constructors(&self, function: u32, targets: &mut Vec<Target>) {
-        let mut nearest: Option<(u64, u32)> = None;
+        let mut found: Vec<(u64, u32)> = Vec::new();
         for below in self.entries.below(function) {
             let entry = self.entries.at(below);
             let place = match entry.tag {
@@ -192,15 +202,12 @@ impl Caller<'_, '_> {
                 _ => None,
             };
             let Some(place) = place.filter(|place| *place >= self.wanted.address) else { continue };
-            let Some(class) = entry.origin.and_then(|origin| self.entries.class_of_constructor(origin))
-            else {
-                continue;
-            };
-            if nearest.is_none_or(|(known, _)| place < known) {
-                nearest = Some((place, class));
+            if let Some(class) = entry.origin.and_then(|origin| self.entries.class_of_constructor(origin)) {
+                found.push((place, class));
             }
         }
-        if let Some((_, class)) = nearest {
+        found.sort_by_key(|(place, _)| *place);
+        for (_, class) in found {
             self.add(class, "", Evidence::Constructor, targets);
         }
     }

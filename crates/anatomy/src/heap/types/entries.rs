@@ -236,6 +236,22 @@ impl<'a> Entries<'a> {
         None
     }
 
+    /// The types among the template arguments of a function and of the class that it is a member of.
+    pub fn template_parameters(&self, function: u32) -> Vec<u32> {
+        let is_parameter = |index: &u32| self.at(*index).tag == dw::DW_TAG_template_type_parameter;
+        let (mut found, mut at) = (Vec::new(), function);
+        for _ in 0..MOST_STEPS {
+            let entry = self.at(at);
+            found.extend(self.children(at).filter(is_parameter));
+            if entry.parent != NONE && self.at(entry.parent).is_aggregate() {
+                found.extend(self.children(entry.parent).filter(is_parameter));
+            }
+            let Some(next) = entry.origin.and_then(|origin| self.find(origin)) else { break };
+            at = next;
+        }
+        found
+    }
+
     /// A type without typedefs and qualifiers.
     pub fn stripped(&self, index: u32) -> u32 {
         let mut at = index;

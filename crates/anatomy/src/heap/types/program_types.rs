@@ -8,6 +8,18 @@ use rustc_hash::FxHashMap;
 use crate::layout::{self, Layouts, Type, TypeId};
 use crate::names;
 
+/// Names that C++ gives to instances of its templates ([string.syn], [sstream.syn]): debug information may have the instance alone.
+const STANDARD_NAMES: [(&str, &str); 8] = [
+    ("std::string", "std::basic_string<char>"),
+    ("std::wstring", "std::basic_string<wchar_t>"),
+    ("std::u8string", "std::basic_string<char8_t>"),
+    ("std::u16string", "std::basic_string<char16_t>"),
+    ("std::u32string", "std::basic_string<char32_t>"),
+    ("std::stringstream", "std::basic_stringstream<char>"),
+    ("std::istringstream", "std::basic_istringstream<char>"),
+    ("std::ostringstream", "std::basic_ostringstream<char>"),
+];
+
 /// A type with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
@@ -59,7 +71,10 @@ impl ProgramTypes {
                 let is_one = rest.iter().all(|id| known(*id).size == first.size);
                 (is_one && first.size > 0).then_some(first)
             }
-            _ => self.with_first_argument(name).map(known),
+            _ => {
+                let whole = STANDARD_NAMES.iter().find(|(alias, _)| *alias == name);
+                self.with_first_argument(whole.map_or(name, |(_, whole)| *whole)).map(known)
+            }
         }
     }
 
@@ -91,10 +106,12 @@ impl ProgramTypes {
         let word = u64::from(self.layouts.address_size);
         let name = names::type_name_key(name);
         let name = name.trim_end_matches(" const").trim_end_matches(" volatile");
-        if name.ends_with(['*', '&']) || name.contains("(*)") {
+        // Those among template arguments are no scalars' own.
+        let own = without_arguments(name);
+        if own.ends_with(['*', '&']) || own.contains("(*)") {
             return Some(word);
         }
-        if name.contains("::*)(") {
+        if own.contains("::*)(") {
             return Some(2 * word);
         }
         Some(match name {
@@ -108,6 +125,23 @@ impl ProgramTypes {
             _ => return None,
         })
     }
+}
+
+/// A name without what its template arguments say.
+fn without_arguments(name: &str) -> String {
+    let mut depth = 0usize;
+    let mut before = ' ';
+    let mut own = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' if before != '-' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => own.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    own
 }
 
 /// A name without its scope and its template arguments: `Node` of `a::List<b::C>::Node<int>`.
@@ -198,5 +232,8 @@ mod tests {
             assert_eq!((lp64.scalar(name), i386.scalar(name)), (Some(wide), Some(narrow)), "{name}");
         }
         assert_eq!(lp64.scalar("Track"), None);
+        assert_eq!(lp64.scalar("std::_Rb_tree_node<std::pair<int const, int (*)(char)> >"), None);
+        assert_eq!(lp64.scalar("std::pair<int, int (A::*)(char)>"), None);
+        assert_eq!(lp64.scalar("std::pair<int, char>*"), Some(8));
     }
 }

@@ -159,7 +159,7 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
         size,
         id,
         library: None,
-        certainty: Certainty::High,
+        certainty: if named.is_sure { Certainty::High } else { Certainty::Medium },
         source: named.source,
         cookie: 0,
     };

@@ -13,6 +13,43 @@ pub enum Mention {
     Header(String),
     /// The type that a variable or member points to.
     Pointee(String),
+    /// `sizeof *variable + n`: as [`Mention::Header`].
+    PointeeHeader(String),
+}
+
+impl Mention {
+    /// The same as a term of a sum: not the whole block, unless nothing is behind it.
+    fn in_a_sum(self) -> Mention {
+        match self {
+            Mention::Size(name) => Mention::Header(name),
+            Mention::Pointee(name) => Mention::PointeeHeader(name),
+            mention => mention,
+        }
+    }
+
+    /// Whether it is a term of a sum.
+    pub fn is_in_a_sum(&self) -> bool {
+        matches!(self, Mention::Header(_) | Mention::PointeeHeader(_))
+    }
+}
+
+/// How many calls in a line allocate: `new`, and functions with `alloc` in their names.
+pub fn allocating_calls(line: &str) -> usize {
+    let code = without_texts(line);
+    let made = code.match_indices("new").filter(|(at, _)| is_word(&code, *at, 3)).count();
+    let called = code.match_indices('(').filter(|(open, _)| {
+        let name = last_word(&code[..*open]).to_lowercase();
+        // `allocate(` is the declaration of an allocator's function more often than a call.
+        name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
+    });
+    made + called.count()
+}
+
+/// The word at the end.
+fn last_word(text: &str) -> &str {
+    let text = text.trim_end();
+    let begin = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
+    begin.map_or(text, |at| text[at..].trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_')))
 }
 
 /// What a line allocates. Comments and texts are not looked at.
@@ -26,19 +63,16 @@ pub fn mentions(line: &str) -> Vec<Mention> {
     }
     for (at, _) in code.match_indices("sizeof") {
         if is_word(&code, at, 6) && !is_of_another_call(&code[..at]) {
-            found.extend(measured(code[at + 6..].trim_start()).map(|mention| match mention {
-                Mention::Size(name) if is_in_a_sum(&code, at) => Mention::Header(name),
-                mention => mention,
+            let mention = measured(code[at + 6..].trim_start());
+            found.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
+                true => mention.in_a_sum(),
+                false => mention,
             }));
         }
     }
     // Of a sum, no term is the whole block.
-    if found.iter().any(|mention| matches!(mention, Mention::Header(_))) {
-        for mention in &mut found {
-            if let Mention::Size(name) = mention {
-                *mention = Mention::Header(std::mem::take(name));
-            }
-        }
+    if found.iter().any(Mention::is_in_a_sum) {
+        found = found.into_iter().map(Mention::in_a_sum).collect();
     }
     found.dedup();
     found
@@ -60,9 +94,7 @@ fn is_of_another_call(before: &str) -> bool {
             ')' => depth += 1,
             '(' if depth > 0 => depth -= 1,
             '(' => {
-                let name = before[..at].trim_end();
-                let begin = name.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
-                if OTHERS.contains(&name.get(begin..).unwrap_or_default()) {
+                if OTHERS.contains(&last_word(&before[..at])) {
                     return true;
                 }
             }
@@ -76,11 +108,24 @@ fn is_of_another_call(before: &str) -> bool {
 /// Whether the `sizeof` at that place is a term of a sum.
 fn is_in_a_sum(code: &str, at: usize) -> bool {
     let behind = code[at + 6..].trim_start();
-    let rest = match behind.starts_with('(') {
-        true => crate::names::closing_bracket(behind).map_or("", |close| &behind[close + 1..]),
-        false => behind,
-    };
+    let rest = operand(behind).map_or("", |operand| &behind[operand.len()..]);
     rest.trim_start().starts_with('+') || code[..at].trim_end().ends_with('+')
+}
+
+/// What `sizeof` is of, at the beginning of the text: `(type)`, `*variable`, `variable->member[0]`.
+fn operand(text: &str) -> Option<&str> {
+    if text.starts_with('(') {
+        return crate::names::closing_bracket(text).map(|close| &text[..=close]);
+    }
+    let of_variable = |c: char| c.is_alphanumeric() || "_.-[]".contains(c);
+    let stars = text.len() - text.trim_start_matches(['*', ' ']).len();
+    let mut before = ' ';
+    let end = text[stars..].find(|c: char| {
+        let is_arrow = c == '>' && before == '-';
+        before = c;
+        !is_arrow && !of_variable(c)
+    });
+    Some(&text[..end.map_or(text.len(), |end| stars + end)])
 }
 
 /// The code outside of comments, with texts emptied.
@@ -157,13 +202,8 @@ fn made(behind: &str) -> Option<Mention> {
 
 /// What `sizeof` measures.
 fn measured(behind: &str) -> Option<Mention> {
-    let inner = match behind.strip_prefix('(') {
-        Some(_) => {
-            let close = crate::names::closing_bracket(behind)?;
-            behind[1..close].trim()
-        }
-        None => behind,
-    };
+    let operand = operand(behind)?;
+    let inner = operand.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(operand).trim();
     if let Some(variable) = inner.strip_prefix('*') {
         return last_variable(variable).map(Mention::Pointee);
     }
@@ -273,12 +313,29 @@ mod tests {
         assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
         assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [Mention::Header("a".to_owned())]);
         assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [Mention::Header("a".to_owned())]);
+        let header = |name: &str| Mention::PointeeHeader(name.to_owned());
+        assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [header("p"), header("v")]);
+        assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [header("p")]);
+        assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [pointee("b")]);
         let both = ["a", "b"].map(|name| Mention::Header(name.to_owned()));
         assert_eq!(mentions("x = malloc(sizeof(a) + n * sizeof(b));"), both);
         assert_eq!(
             mentions("x = malloc(n); memset(x, 0, sizeof(a)); y = calloc(n, sizeof(b));"),
             [size("b")]
         );
+    }
+
+    #[test]
+    fn the_calls_of_a_line_that_allocate_are_counted() {
+        for (line, calls) in [
+            ("a = malloc(sizeof *a); a->base = xmalloc (9);", 2),
+            ("p = new Node(new Leaf);", 2),
+            ("p = PyMem_Malloc(renew(4)); dealloc(q); // malloc(1)", 1),
+            ("T *allocate(size_t n) { return (T *)malloc(n * sizeof(T)); }", 1),
+            ("free(p); puts(\"malloc(\");", 0),
+        ] {
+            assert_eq!(allocating_calls(line), calls, "{line}");
+        }
     }
 
     #[test]
@@ -297,8 +354,11 @@ mod tests {
             "é*/ /",
             "'é\\",
             "/*/ *//",
+            "sizeof *é->",
+            "é(",
         ] {
             mentions(line);
+            allocating_calls(line);
         }
     }
 }
