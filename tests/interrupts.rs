@@ -170,3 +170,25 @@ fn catches(child: &Child, signal: i32) -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
+
+/// A build may take minutes. The shell of its command, `make` and the compiler end with the campaign.
+#[test]
+fn sigterm_during_a_build_ends_its_processes_too() {
+    let lab = Laboratory::new();
+    let project = lab.path("project");
+    std::fs::create_dir(&project).unwrap();
+    let begun = lab.path("begun");
+    let makefile = format!("all:\n\techo $$$$ >{}; sleep 600; true\n", begun.display());
+    std::fs::write(project.join("Makefile"), makefile).unwrap();
+    let child =
+        started(lab.command("compare ./project --abi x86-64 --build make --run {build}/none --rounds 1"));
+    let pid = || std::fs::read_to_string(&begun).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    until("a recipe of the build that runs", || pid().is_some());
+    let mut child = child;
+    let stderr = child.stderr.take().unwrap();
+    let (status, printed) = terminated(child, stderr);
+    assert_eq!(status.code(), Some(130), "{printed}");
+    assert!(printed.contains("interrupted while building: no run was made"), "{printed}");
+    let recipe = pid().unwrap();
+    until("the end of the recipe", || !Path::new(&format!("/proc/{recipe}")).exists());
+}

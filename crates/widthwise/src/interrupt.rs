@@ -1,4 +1,4 @@
-//! Ctrl-C. During the rounds, the first one ends the campaign after the current run, and the second one ends that run too.
+//! Ctrl-C. During a build it ends the build and the process. During the rounds, the first one ends the campaign after the current run, and the second one ends that run too.
 //! After the last run, and in verbs without runs, it ends the process at once; a file that is being written is completed first.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, Ordering};
@@ -7,10 +7,14 @@ use std::sync::OnceLock;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
+use widthwise_measure::build;
+
 use crate::failure;
 
 static TIMES: AtomicU8 = AtomicU8::new(0);
 static LISTENS: AtomicBool = AtomicBool::new(false);
+/// Whether variants are being built: a signal ends the build and the process.
+static BUILDS: AtomicBool = AtomicBool::new(false);
 /// How a signal ends the process; unset as long as signals are only counted.
 static END: OnceLock<End> = OnceLock::new();
 /// Files that are being written.
@@ -20,6 +24,9 @@ static ENDING_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// What the first signal during the rounds prints. A run may take minutes.
 const HEARD: &str = "\nending after the current run; a second Ctrl-C ends that run, too\n";
+
+/// What a signal during a build prints.
+const WHILE_BUILDING: &str = "\ninterrupted while building: no run was made\n";
 
 #[derive(Debug)]
 enum End {
@@ -34,8 +41,16 @@ pub fn times() -> &'static AtomicU8 {
     &TIMES
 }
 
+/// From now on SIGINT, SIGTERM and SIGHUP end the build that runs and the process.
+pub fn end_with_the_build() -> std::io::Result<()> {
+    listen()?;
+    BUILDS.store(true, Ordering::SeqCst);
+    Ok(())
+}
+
 /// From now on SIGINT, SIGTERM and SIGHUP are counted and do not end the process.
 pub fn listen() -> std::io::Result<()> {
+    BUILDS.store(false, Ordering::SeqCst);
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
@@ -82,6 +97,9 @@ pub fn finish<T>(write: impl FnOnce() -> T) -> T {
 
 /// The handler of all signals.
 fn handle(signal: i32) {
+    if BUILDS.load(Ordering::SeqCst) {
+        end_build();
+    }
     let before = TIMES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| Some(n.saturating_add(1)));
     if END.get().is_none() && before == Ok(0) {
         // SAFETY: write(2) is async-signal-safe, and the text lives as long as the process.
@@ -91,6 +109,19 @@ fn handle(signal: i32) {
         // Either this handler sees that no file is being written, or the writer sees the signal.
         ENDING_SIGNAL.store(signal, Ordering::SeqCst);
         end_if_wanted();
+    }
+}
+
+/// Ends the build that runs, and the process. Async-signal-safe.
+fn end_build() {
+    let group = build::running().load(Ordering::SeqCst);
+    // SAFETY: these calls are async-signal-safe, and the text lives as long as the process.
+    unsafe {
+        if group > 0 {
+            libc::kill(-group, SIGTERM);
+        }
+        libc::write(libc::STDERR_FILENO, WHILE_BUILDING.as_ptr().cast(), WHILE_BUILDING.len());
+        libc::_exit(failure::INTERRUPTED.into());
     }
 }
 

@@ -25,6 +25,7 @@ use widthwise_measure::run::launch_spec::LaunchSpec;
 use widthwise_report::format::duration;
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::machines;
 use crate::micro;
 use crate::output::short;
@@ -88,6 +89,7 @@ pub fn prepare(
     place: &WorkDirectories,
     progress: &Progress,
 ) -> Result<Prepared, Failure> {
+    interrupt::end_with_the_build().map_err(Failure::machine)?;
     let source = source::prepare(&experiment.program.origin, &place.root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
     let machines = machines::place(experiment, &place.root, progress)?;

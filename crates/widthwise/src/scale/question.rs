@@ -200,16 +200,22 @@ pub fn event_log(plan: &Plan) -> Result<Option<EventLog>, Failure> {
     Ok(Some(EventLog::Lines { pattern, files: plan.event_files.clone() }))
 }
 
-/// `500M`, `2G`, `1.5GiB`: powers of 1024, as memory is counted.
+/// `500M`, `2G`, `1.5GiB`: powers of 1024, as memory is counted. `MB` and `GB` are powers of 1000, as reports have them.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let factor: f64 = match unit.trim().trim_end_matches("iB").trim_end_matches(['B', 'b']) {
+    let unit = unit.trim();
+    let (prefix, base): (&str, f64) = match (unit.strip_suffix("iB"), unit.strip_suffix(['B', 'b'])) {
+        (Some(prefix), _) => (prefix, 1024.0),
+        (None, Some(prefix)) => (prefix, 1000.0),
+        (None, None) => (unit, 1024.0),
+    };
+    let factor = match prefix {
         "" => 1.0,
-        "k" | "K" => 1024.0,
-        "M" | "m" => 1024.0 * 1024.0,
-        "G" | "g" => 1024.0 * 1024.0 * 1024.0,
-        "T" | "t" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "k" | "K" => base,
+        "M" | "m" => base.powi(2),
+        "G" | "g" => base.powi(3),
+        "T" | "t" => base.powi(4),
         _ => return Err(format!("\"{text}\" is no amount of memory, such as 8G or 500M")),
     };
     match number.parse::<f64>() {
@@ -223,11 +229,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_of_memory_are_powers_of_1024() {
+    fn amounts_of_memory_are_powers_of_1024_and_those_with_a_b_of_1000() {
         assert_eq!(bytes("2G"), Ok(2 << 30));
         assert_eq!(bytes("1.5GiB"), Ok(3 << 29));
         assert_eq!(bytes("500M"), Ok(500 << 20));
         assert_eq!(bytes("4096"), Ok(4096));
+        assert_eq!(bytes("104MB"), Ok(104_000_000));
+        assert_eq!(bytes("64B"), Ok(64));
         for wrong in ["", "G", "2X", "-1G", "0", "1e99G"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
