@@ -290,6 +290,14 @@ fn the_expected_exit_status_is_not_a_failure() {
     let arguments =
         ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--exit-status", "3", "--", "exit", "3"];
     assert_eq!(lab.compare(&arguments).status, Some(0));
+    let mut well = arguments;
+    *well.last_mut().unwrap() = "0";
+    let printed = lab.compare(&well);
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(
+        unfolded(&printed.stdout).contains("it ended with exit status 0, not with that of --exit-status"),
+        "{printed:?}"
+    );
 }
 
 #[test]
@@ -677,8 +685,12 @@ fn a_full_standard_output_is_an_error_and_a_full_standard_error_is_none() {
 }
 
 #[test]
-fn a_filter_that_fails_is_no_difference_of_outputs() {
+fn a_filter_that_fails_and_a_missing_file_are_no_difference_of_outputs() {
     let lab = laboratory();
+    let missing = "tells.c --abi x86-64 --rounds 1 --check-file none -- compiler";
+    let text = unfolded(&lab.compare(missing).stdout);
+    let expected = "x86-64's output could not be compared: it did not write the file none";
+    assert!(text.contains(expected) && !text.contains("differs"), "{text}");
     let printed =
         lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "1", "--filter", "false", "--", "compiler"]);
     assert_eq!(printed.status, Some(1), "{printed:?}");

@@ -232,10 +232,10 @@ pub fn agreement(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// The variant whose output differs, and from what: a baseline differs only from its own other runs. Where a filter failed, nothing
-/// was compared.
+/// The variant whose output differs, and from what: a baseline differs only from its own other runs. Where a filter failed or a file
+/// is missing, nothing was compared.
 fn differing(name: &str, baseline: &str, reason: &str) -> String {
-    if reason.starts_with(": the filter `") {
+    if reason.starts_with(": the filter `") || reason.starts_with(": it did not write the file") {
         return format!("{name}'s output could not be compared");
     }
     match name == baseline {
@@ -516,6 +516,8 @@ pub fn processes(comparison: &Comparison) -> Vec<String> {
 pub fn ending(ending: &Ending) -> String {
     match ending {
         Ending::Done => "done".to_owned(),
+        // Only where another one is expected is 0 a failure.
+        Ending::Exit { status: 0 } => "ended with exit status 0, not with that of --exit-status".to_owned(),
         Ending::Exit { status } => format!("ended with exit status {status}"),
         Ending::Signal { signal } => format!("was killed by signal {signal}"),
         Ending::Timeout { limit_ns } => {

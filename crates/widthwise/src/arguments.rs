@@ -112,7 +112,7 @@ pub struct Arguments {
     /// Rounds before the timed ones (default: 1)
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
-    /// Read memory over time, in separate rounds after the timed ones (6, or this number; `scale` always does, in 1)
+    /// Read memory over time, in separate rounds after the timed ones (6, or this number; `scale` does so in 1 without this option, and 0 is none)
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, help_heading = "Measure")]
     memory: Option<Option<u32>>,
     /// Confidence of the intervals (default: 95%)

@@ -74,6 +74,8 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
 pub fn describe(ending: &Ending) -> String {
     match ending {
         Ending::Done => "it ended well".into(),
+        // Only where another one is expected is 0 a failure.
+        Ending::Exit { status: 0 } => "it ended with exit status 0, not with that of --exit-status".into(),
         Ending::Exit { status } => format!("it ended with exit status {status}"),
         Ending::Signal { signal } => format!("killed by signal {signal}{}", signal_name(*signal)),
         Ending::Timeout { limit_ns } => {
