@@ -347,6 +347,7 @@ fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
             let of_arenas = objects(&json, "arena");
             assert!([[0, 0], [40, 40]].contains(&of_arenas), "{of_arenas:?} {context}");
             assert_eq!(row(&json, "named").objects, [COUNT, COUNT], "{context}");
+            assert_eq!(objects(&json, "void*"), [3 * COUNT, 3 * COUNT], "{context}");
             assert_eq!(row(&json, "later"), known(2 * COUNT, [48, 24], &[("pointers", -24)]), "{context}");
         }
     }

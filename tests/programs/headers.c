@@ -63,7 +63,17 @@ __attribute__((noinline)) static void grow(void) {
 }
 // clang-format on
 
+// The unit has a pointer to a structure as large as three pointers.
+__attribute__((noinline)) static void *checked_alloc(size_t bytes) {
+    void *made = malloc(bytes);
+    if (made == NULL)
+        abort();
+    return made;
+}
+
 __attribute__((noinline)) static void others(void) {
+    void **row = checked_alloc(3 * sizeof(void *));
+    kept[last++] = row;
     kept[last++] = last_named = malloc(sizeof(Named));
     kept[last++] = malloc(sizeof(Later));
     LaterPointer again = malloc(sizeof(*again));

@@ -90,8 +90,18 @@ impl CallSites {
 
     /// The types that an origin's blocks may have, the likeliest first.
     pub fn candidates(&mut self, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
-        let of_caller = |number| self.candidates_of(number, origin, files);
-        (0..origin.callers.len()).map(of_caller).find(|found| !found.is_empty()).unwrap_or_default()
+        let mut first = Vec::new();
+        for number in 0..origin.callers.len() {
+            let found = self.candidates_of(number, origin, files);
+            // What a wrapper's unit has for variables says little of what its callers ask for.
+            if found.first().is_some_and(|found| found.certainty > Certainty::Low) {
+                return found;
+            }
+            if first.is_empty() {
+                first = found;
+            }
+        }
+        first
     }
 
     fn candidates_of(&mut self, number: usize, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
