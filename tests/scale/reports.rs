@@ -53,6 +53,10 @@ fn every_format_shows_the_same_campaign() {
     let runs = json["runs"].as_array().unwrap();
     let members: usize = runs.iter().map(|a| a["members"].as_array().unwrap().len()).sum();
     let mut csv = csv::Reader::from_reader(lab.read("out.csv").into_bytes().leak() as &[u8]);
+    let page = std::fs::read_to_string(laboratory::repository().join("docs/csv.md")).unwrap();
+    for column in csv.headers().unwrap() {
+        assert!(page.contains(&format!("`{column}`")), "{column} is not in docs/csv.md");
+    }
     assert_eq!(csv.records().count(), members);
     let html = lab.read("out.html");
     assert!(html.contains("Memory over time") && !html.contains("<script"));

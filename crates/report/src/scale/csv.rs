@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::model::Scaling;
 
-/// The column headings; `docs/scale.md` describes each. Times are nanoseconds, amounts bytes.
+/// The column headings; `docs/csv.md` describes each. Times are nanoseconds, amounts bytes.
 const HEAD: [&str; 27] = [
     "round",
     "position",
