@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::browser::Browser;
 use crate::laboratory;
 use crate::laboratory::fixture::Fixture;
-use crate::laboratory::{many, output_of, unfolded, Laboratory};
+use crate::laboratory::{many, unfolded, Laboratory};
 
 /// Timed rounds of the campaign of sixty variants.
 const ROUNDS: u32 = 167;
@@ -24,7 +24,8 @@ fn sixty(lab: &Laboratory) -> PathBuf {
 #[test]
 fn sixty_variants_are_summarised_and_ordered_on_the_terminal() {
     let lab = Laboratory::new();
-    let output = output_of(lab.command("report").current_dir(sixty(&lab)));
+    lab.made_up(60, 48);
+    let output = lab.widthwise("report");
     assert_eq!(output.status, Some(0), "{output:?}");
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert!(lines.len() <= 90, "{} lines:\n{}", lines.len(), output.stdout);
