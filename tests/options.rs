@@ -56,3 +56,13 @@ fn json_goes_to_a_file_beside_the_report_or_to_standard_output() {
     assert!(output.stdout.contains("baseline") && lab.read("out.json").starts_with('{'), "{output:?}");
     assert_eq!(lab.widthwise(&format!("{words} --json -- 1")).json()["schema"], 3);
 }
+
+#[test]
+fn the_help_of_scale_has_no_option_that_it_refuses() {
+    let lab = Laboratory::new();
+    let [compare, scale] = ["compare", "scale"].map(|verb| lab.widthwise(&[verb, "--help"]).stdout);
+    for option in ["--kernel", "--kvm", "--instruction-classes", "--cache-model"] {
+        let has = |help: &str| help.lines().any(|line| line.trim_start().starts_with(option));
+        assert!(has(&compare) && !has(&scale), "{option}");
+    }
+}

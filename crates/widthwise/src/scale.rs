@@ -49,9 +49,16 @@ Examples:
   widthwise scale ./new ./old --run '{binary} -j {processes}' --mode threads
   widthwise scale worker.c --placement cores,siblings --placement 0,1 --json=scale.json";
 
+/// Hides what `scale` refuses, since it measures times.
+fn without_emulation(argument: clap::Arg) -> clap::Arg {
+    const REFUSED: [&str; 4] = ["kernel", "kvm", "instruction_classes", "cache_model"];
+    let is_refused = REFUSED.contains(&argument.get_id().as_str());
+    argument.hide(is_refused)
+}
+
 /// Measure throughput and memory against the number of processes
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args(without_emulation))]
 pub struct Scale {
     #[command(flatten)]
     arguments: Arguments,
