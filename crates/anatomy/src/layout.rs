@@ -3,6 +3,7 @@
 
 mod cause;
 mod comparison;
+mod compressed;
 pub mod drawing;
 mod gather;
 mod lines;

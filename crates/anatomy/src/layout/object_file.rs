@@ -1,19 +1,14 @@
 //! A file's debug sections, uncompressed, and the other files that belong to it.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use gimli::RunTimeEndian;
 use memmap2::Mmap;
-use object::{CompressionFormat, Object, ObjectKind, ObjectSection};
+use object::{Object, ObjectKind, ObjectSection};
 
+use super::compressed::{self, Bytes};
 use super::model::LayoutError;
 use crate::elf::separate;
-
-/// Debug information becomes 3 to 10 times as large when it is uncompressed. What becomes more than this many times as large,
-/// and larger than the size below, is no compiler's.
-const MOST_TIMES: u64 = 100;
-const ALWAYS_FITS: u64 = 64 << 20;
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +52,6 @@ const SECTIONS: [(&str, SectionName); 12] = [
     ("debug_cu_index", SectionName::CuIndex),
     ("debug_tu_index", SectionName::TuIndex),
 ];
-
-#[derive(Debug)]
-enum Bytes {
-    Mapped(usize, usize),
-    Owned(Vec<u8>),
-}
 
 /// What holds the bytes of a file.
 #[derive(Debug)]
@@ -140,7 +129,7 @@ impl ObjectFile {
             let Some((name, old)) = section.name().ok().and_then(|name| section_name(name, purpose)) else {
                 continue;
             };
-            match bytes(&contents, &section, old) {
+            match compressed::bytes(&contents, &section, old) {
                 Ok(bytes) => push_section(&contents, &mut sections, name, bytes),
                 Err(reason) => {
                     unread.push(format!("section {}: {reason}", section.name().unwrap_or_default()))
@@ -239,48 +228,6 @@ fn section_name(name: &str, purpose: Purpose) -> Option<(SectionName, bool)> {
         _ => name,
     };
     SECTIONS.iter().find(|(own, _)| *own == name).map(|(_, section)| (*section, old))
-}
-
-fn bytes<'data>(contents: &[u8], section: &impl ObjectSection<'data>, old: bool) -> Result<Bytes, String> {
-    let compressed = section.compressed_data().map_err(|error| error.to_string())?;
-    let limited = |size: u64| {
-        let most = (compressed.data.len() as u64).saturating_mul(MOST_TIMES).max(ALWAYS_FITS);
-        (size <= most).then_some(size).ok_or_else(|| format!("{size} bytes uncompressed are too many for it"))
-    };
-    match compressed.format {
-        CompressionFormat::None if old && compressed.data.starts_with(b"ZLIB") => {
-            let size = compressed
-                .data
-                .get(4..12)
-                .and_then(|bytes| bytes.try_into().ok())
-                .map_or(0, u64::from_be_bytes);
-            let data = compressed.data.get(12..).unwrap_or_default();
-            inflated(flate2::read::ZlibDecoder::new(data), limited(size)?)
-        }
-        CompressionFormat::None => {
-            let (start, size) = section.file_range().unwrap_or((0, 0));
-            let end = start.checked_add(size).filter(|end| *end <= contents.len() as u64);
-            end.map(|end| Bytes::Mapped(start as usize, end as usize))
-                .ok_or_else(|| "the file ends before it".to_owned())
-        }
-        CompressionFormat::Zlib => {
-            inflated(flate2::read::ZlibDecoder::new(compressed.data), limited(compressed.uncompressed_size)?)
-        }
-        CompressionFormat::Zstandard => {
-            let size = limited(compressed.uncompressed_size)?;
-            inflated(
-                zstd::stream::read::Decoder::new(compressed.data).map_err(|error| error.to_string())?,
-                size,
-            )
-        }
-        _ => Err("its compression is not known".to_owned()),
-    }
-}
-
-fn inflated(from: impl Read, size: u64) -> Result<Bytes, String> {
-    let mut bytes = Vec::new();
-    from.take(size).read_to_end(&mut bytes).map_err(|error| format!("it cannot be uncompressed: {error}"))?;
-    Ok(Bytes::Owned(bytes))
 }
 
 /// The ABI's name, and whether it aligns 8-byte numbers to 4 bytes inside structures.
