@@ -93,11 +93,7 @@ fn is_of_another_call(before: &str) -> bool {
         match c {
             ')' => depth += 1,
             '(' if depth > 0 => depth -= 1,
-            '(' => {
-                if OTHERS.contains(&last_word(&before[..at])) {
-                    return true;
-                }
-            }
+            '(' if OTHERS.contains(&last_word(&before[..at])) => return true,
             ';' | '{' | '}' => return false,
             _ => {}
         }
