@@ -439,7 +439,7 @@ void account_i386(struct counts *counts) {
         return;
     }
     u64 began = account_ticks();
-    x32_i386(I386_GETPID, 0, 0, 0, 0, 0);
+    x32_i386(I386_GETPID, 0, 0, 0, 0, 0, 0);
     u64 ticks = account_ticks() - began;
     thread->kernel_ticks += ticks;
     if (ticks < ACCOUNT_LONGEST) {

@@ -8,6 +8,8 @@
 
 /* The call as the program made it, with another number. */
 long forward(struct frame *frame, u64 number);
+/* By the table: refused, translated or forwarded. */
+long answer_call(struct frame *frame, u64 number);
 long x32_gate_now(long number, const u64 arguments[6]);
 /* The same with SIGSYS blocked (signal_masks.c). */
 long x32_gate_without_sigsys(long number, const u64 arguments[6]);
@@ -17,13 +19,21 @@ static inline long x32_gate(long number, const u64 arguments[6]) {
 }
 /* The i386 entry of the kernel: -ENOSYS where there is none, and under valgrind, which knows no such
  * instruction. */
-long i386_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+long i386_call_6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
+static inline long i386_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+    return i386_call_6(number, a, b, c, d, e, 0);
+}
 /* Whether the kernel has it (CONFIG_IA32_EMULATION, and no ia32_emulation=0 on its command line). */
 int i386_entry_is_there(void);
 /* entry.S: the entry itself, and the same for a call that cannot block, though a signal is held. */
-long x32_i386(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
-long x32_i386_at_once(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+long x32_i386(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
+long x32_i386_at_once(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
 long x32_spawn(const u64 registers[6], struct thread *child);
+
+/* i386_numbers.c: a call made by `int $0x80`, and the way back to the program after it */
+#define I386_CALL_SIZE 2 /* bytes of the instruction */
+void i386_dispatch(struct frame *frame);
+__attribute__((noreturn)) void i386_leave(const struct frame *frame);
 
 /* files.c */
 long call_file(struct frame *frame);

@@ -21,9 +21,9 @@ static u8 i386_state;
 enum { NOT_KNOWN, THERE, NOT_THERE };
 
 /* What the first use finds: where there is no such entry it is a fault. */
-static long use_i386_entry(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
-    long result =
-        settings.valgrind || settings.no_i386 ? NO_I386_ENTRY : FOR_PROGRAM(x32_i386(number, a, b, c, d, e));
+static long use_i386_entry(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
+    long result = settings.valgrind || settings.no_i386 ? NO_I386_ENTRY
+                                                        : FOR_PROGRAM(x32_i386(number, a, b, c, d, e, f));
     if (i386_state == NOT_KNOWN && result != -RESTART_AFTER_SIGNAL) {
         __atomic_store_n(&i386_state, result == NO_I386_ENTRY ? NOT_THERE : THERE, __ATOMIC_RELAXED);
     }
@@ -35,17 +35,17 @@ int i386_entry_is_there(void) {
     if (i386_state == NOT_KNOWN) {
         /* A process with SIGSEGV blocked would die of the fault. */
         u64 before = signals_let_faults_in(thread);
-        use_i386_entry(I386_GETPID, 0, 0, 0, 0, 0);
+        use_i386_entry(I386_GETPID, 0, 0, 0, 0, 0, 0);
         signals_put_faults_back(thread, before);
     }
     return i386_state != NOT_THERE;
 }
 
-long i386_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+long i386_call_6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
     if (i386_state == NOT_THERE || (this_thread()->faults_blocked && !i386_entry_is_there())) {
         return -ENOSYS;
     }
-    long result = use_i386_entry(number, a, b, c, d, e);
+    long result = use_i386_entry(number, a, b, c, d, e, f);
     if (this_thread()->counts != NULL) {
         account_i386(this_thread()->counts);
     }
@@ -73,7 +73,7 @@ static long answer_native(struct frame *frame, u64 number) {
     return row->call != NULL && number < 512 ? row->call(frame) : forward(frame, number);
 }
 
-static long answer(struct frame *frame, u64 number) {
+long answer_call(struct frame *frame, u64 number) {
     if (!(number & X32_BIT)) {
         return answer_native(frame, number);
     }
@@ -96,6 +96,10 @@ static void dispatch(struct frame *frame) {
     }
     if (frame->trapped) {
         trace_count_trap();
+        if (frame->trapped == TRAPPED_I386) {
+            i386_dispatch(frame);
+            return;
+        }
         if (!is_stub(frame->rip)) {
             sites_rewrite(frame->rip - 2, number);
         }
@@ -103,7 +107,7 @@ static void dispatch(struct frame *frame) {
     if (settings.trace) {
         trace_before(frame, number);
     }
-    long result = answer(frame, number);
+    long result = answer_call(frame, number);
     if (settings.trace) {
         trace_after(frame, number, result);
     }
@@ -126,5 +130,8 @@ void x32_dispatch(struct frame *frame) {
         account_dispatch(frame, counts, dispatch);
     } else {
         dispatch(frame);
+    }
+    if (__builtin_expect(frame->trapped == TRAPPED_I386, 0)) {
+        i386_leave(frame);
     }
 }

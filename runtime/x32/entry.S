@@ -36,7 +36,12 @@ x32_enter:
 /* From SIGSYS: the same, of a site that has not been rewritten. */
     .globl x32_enter_trapped
 x32_enter_trapped:
-    mov $1, %r11d
+    mov $TRAPPED, %r11d
+    jmp 1f
+/* From SIGSYS by `int $0x80`. */
+    .globl x32_enter_i386
+x32_enter_i386:
+    mov $TRAPPED_I386, %r11d
 1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
@@ -314,7 +319,7 @@ x32_exchange:
     mov $2, %ecx
     jmp x32_exchange_touch
 
-/* long x32_i386(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
+/* long x32_i386(number, a, b, c, d, e, f): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
  * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
  * answer is NO_I386_ENTRY. x32_i386_at_once makes the call though a signal is held already. */
     .globl x32_i386_at_once
@@ -335,7 +340,7 @@ x32_i386:
     mov %r10, %rdx
     mov %r8, %rsi
     mov %r9, %rdi
-    xor %ebp, %ebp
+    mov 24(%rsp), %rbp /* above two registers and the return address */
     test %r11d, %r11d
     jnz x32_i386_touch
     .globl x32_i386_check

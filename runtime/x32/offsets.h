@@ -31,6 +31,9 @@
 #define FRAME_RIP 112
 #define FRAME_FLAGS 120
 
+#define TRAPPED 1
+#define TRAPPED_I386 2
+
 #define FLAG_TRAP 0x100
 
 #define STUB_SIZE 16

@@ -87,7 +87,7 @@ static void register_list(struct thread *thread) {
     long result = -RESTART_AFTER_SIGNAL;
     while (result == -RESTART_AFTER_SIGNAL && i386_entry_is_there()) {
         result = FOR_PROGRAM(
-            x32_i386_at_once(I386_SET_ROBUST_LIST, thread->robust_list, ROBUST_LIST_SIZE, 0, 0, 0));
+            x32_i386_at_once(I386_SET_ROBUST_LIST, thread->robust_list, ROBUST_LIST_SIZE, 0, 0, 0, 0));
     }
     thread->is_registered = result == 0;
     if (thread->counts != NULL && thread->is_registered) {

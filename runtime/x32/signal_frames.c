@@ -1,5 +1,6 @@
 #include "account.h"
 #include "calls.h"
+#include "offsets.h"
 #include "settings.h"
 #include "signal_parts.h"
 #include "site_places.h"
@@ -163,8 +164,8 @@ void signals_take_from_frame(struct sigcontext *registers, const struct thread *
     u64 rip = sites_in_program(frame->rip, 0, &registers->rax);
     rip = rip != 0 ? rip : frame->rip;
     registers->rax = frame->rax;
-    registers->rcx = rip;
-    registers->r11 = frame->flags;
+    registers->rcx = frame->trapped == TRAPPED_I386 ? thread->i386_rcx : rip;
+    registers->r11 = frame->trapped == TRAPPED_I386 ? thread->i386_r11 : frame->flags;
     registers->rflags = frame->flags;
     registers->rip = rip;
     registers->rsp = thread->program_rsp;

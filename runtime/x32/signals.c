@@ -8,12 +8,14 @@
 #include "site_places.h"
 #include "sites.h"
 #include "xstate.h"
+#include <linux/audit.h>
 
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_masked[], x32_leave_end[], x32_sigreturn[], x32_sigreturn_end[];
 extern u8 x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
 extern u8 x32_i386_check[], x32_i386_touch[], x32_i386_done[], x32_i386_missing[], x32_i386_given_up[];
-extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_trap_masked[], x32_trap_taken[];
+extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_enter_i386[], x32_trap_masked[],
+    x32_trap_taken[];
 
 __attribute__((noreturn)) void x32_enter_handler(struct frame *frame);
 
@@ -56,9 +58,10 @@ __attribute__((noreturn)) void x32_take_trap(struct frame *frame);
 /* Into the runtime, of a call that has trapped, as if the kernel had returned there: its own return from a
  * handler costs a fifth of the trap. The vector registers are the program's again, and the mask has been all
  * the time (signal_actions.c): to block signals and let them in again costs a seventh. */
-__attribute__((noreturn)) static void take_trap(struct thread *thread, const struct ucontext64 *context) {
+__attribute__((noreturn)) static void take_trap(struct thread *thread, const struct ucontext64 *context,
+                                                u64 trapped) {
     struct frame *frame = put_frame(thread, &context->registers);
-    frame->trapped = 1;
+    frame->trapped = trapped;
     thread->trap_mask = context->mask;
     /* Those that put_back has blocked stay so where a held signal keeps the mask from being put in force. */
     u64 put_back = thread->puts_mask_back ? thread->faults_blocked : 0;
@@ -193,13 +196,21 @@ static int was_interrupted(const struct sigcontext *registers) {
     return registers->rax == -(u64)EINTR && ((u32)frame_of(this_thread())->rax & ~X32_BIT) != __NR_close;
 }
 
+/* Whether the call that was caught is one by `int $0x80`. */
+static int is_by_i386_entry(const struct siginfo64 *info) {
+    u32 architecture;
+    copy_bytes(&architecture, info->rest + 12, sizeof architecture); /* si_arch */
+    return architecture == AUDIT_ARCH_I386;
+}
+
 /* Whether the context is that of a handler of the program's, about to begin. */
 static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
     int is_trap = signal == SIGSYS &&
                   interception_caught(info->code, info->error, registers->rip, thread->guards_sigsys);
-    if (is_trap && info->code == SYS_USER_DISPATCH) {
+    u64 trapped = is_trap && is_by_i386_entry(info) ? TRAPPED_I386 : TRAPPED;
+    if (is_trap && trapped == TRAPPED && info->code == SYS_USER_DISPATCH) {
         u64 behind = sites_after_covered(registers->rip - CALL_SIZE, registers->rax, &registers->rflags);
         if (behind != 0 || sites_was_held(registers->rip)) {
             block_in_handler();
@@ -211,15 +222,17 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
         thread_die(thread);
     }
     if (is_trap) {
+        thread->i386_rcx = registers->rcx;
+        thread->i386_r11 = registers->r11;
         if (!(registers->rflags & FLAG_TRAP) && xstate_restore(registers->fpstate)) {
-            take_trap(thread, context);
+            take_trap(thread, context, trapped);
         }
         block_in_handler();
         if (thread->pending) {
             context->mask |= ~FAULTS; /* as where it is held in the runtime */
         }
         registers->rcx = registers->rip;
-        registers->rip = (u64)x32_enter_trapped;
+        registers->rip = (u64)(trapped == TRAPPED_I386 ? x32_enter_i386 : x32_enter_trapped);
         return 0;
     }
     if (signal == SIGSYS) {

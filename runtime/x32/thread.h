@@ -10,7 +10,7 @@
 /* The program's registers at a system call, as entry.S pushes them. */
 struct frame {
     u64 r15, r14, r13, r12, rbp, rbx, r9, r8, r10, rdx, rsi, rdi;
-    u64 trapped; /* came through SIGSYS, not through a stub */
+    u64 trapped; /* TRAPPED where it came through SIGSYS, not through a stub; TRAPPED_I386 by `int $0x80` */
     u64 rax;     /* the number, then the result */
     u64 rip;     /* where the program goes on */
     u64 flags;
@@ -65,6 +65,7 @@ struct thread {
     u64 wait_mask;
     u64 faults_blocked; /* which of SIGSEGV and SIGBUS are blocked: touching a bad address would kill */
     struct siginfo64 sigsys_info;
+    u64 i386_rcx, i386_r11; /* the program's, which `int $0x80` keeps */
     u64 handler_stack, handler_stack_size;
     u64 area, area_size;       /* what to unmap when the thread ends; 0 for the first */
     u64 scratch, scratch_size; /* a vfork child's vectors for execve, which its parent frees */

@@ -34,7 +34,9 @@ static void add_call(struct text *text, const struct frame *frame, u64 number) {
     const u64 values[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
     const struct row *row = table_row(number);
     text_add(text, "[%d] ", (i64)KERNEL_1(__NR_gettid, 0));
-    if (row->name == NULL) {
+    if (number & TRACE_I386) {
+        text_add(text, "i386 call %u(", (u64)(u32)number);
+    } else if (row->name == NULL) {
         text_add(text, "call %u%s(", number & ~(u64)X32_BIT, number & X32_BIT ? "" : " of 64 bits");
     } else {
         text_add(text, "%s(", row->name);
@@ -47,8 +49,16 @@ static void add_call(struct text *text, const struct frame *frame, u64 number) {
     text_add(text, ")");
 }
 
+#define I386_EXIT 1
+#define I386_EXECVE 11
+#define I386_EXIT_GROUP 252
+
 /* Calls that do not return, or not here, are shown when they are made. */
 static int returns(u64 number) {
+    if (number & TRACE_I386) {
+        number = (u32)number;
+        return number != I386_EXIT && number != I386_EXIT_GROUP && number != I386_EXECVE;
+    }
     u64 native = number & ~(u64)X32_BIT;
     return native != __NR_exit && native != __NR_exit_group && native != 513 && native != 520 &&
            native != 545;

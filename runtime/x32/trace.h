@@ -4,6 +4,9 @@
 
 #include "thread.h"
 
+/* Of a number that is i386's. */
+#define TRACE_I386 (1UL << 32)
+
 void trace_before(const struct frame *frame, u64 number);
 void trace_after(const struct frame *frame, u64 number, long result);
 void trace_count_trap(void);
