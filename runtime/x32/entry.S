@@ -28,21 +28,9 @@ x32_continue_on:
     call *%rcx
     ud2
 
-/* From a rewritten site, through its stub: rcx is where the program goes on, rax the number. */
-    .globl x32_enter
-x32_enter:
-    mov $0, %r11d
-    jmp 1f
-/* From SIGSYS: the same, of a site that has not been rewritten. */
-    .globl x32_enter_trapped
-x32_enter_trapped:
-    mov $TRAPPED, %r11d
-    jmp 1f
-/* From SIGSYS by `int $0x80`. */
-    .globl x32_enter_i386
-x32_enter_i386:
-    mov $TRAPPED_I386, %r11d
-1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
+/* Onto the runtime's own stack, with the program's registers as struct frame has them. */
+.macro take_frame
+    mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
     andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; for the program's own there is thread->stepping */
@@ -62,6 +50,23 @@ x32_enter_i386:
     push %r13
     push %r14
     push %r15
+.endm
+
+/* From a rewritten site, through its stub: rcx is where the program goes on, rax the number. */
+    .globl x32_enter
+x32_enter:
+    mov $0, %r11d
+    jmp 1f
+/* From SIGSYS: the same, of a site that has not been rewritten. */
+    .globl x32_enter_trapped
+x32_enter_trapped:
+    mov $TRAPPED, %r11d
+    jmp 1f
+/* From SIGSYS by `int $0x80`. */
+    .globl x32_enter_i386
+x32_enter_i386:
+    mov $TRAPPED_I386, %r11d
+1:  take_frame
     mov %rsp, %rdi
     call x32_dispatch
 
@@ -109,6 +114,14 @@ x32_leave_by_handler:
     mov %rsp, %rdi
     call x32_deliver_held
     ud2
+
+/* Where a function of the kernel's vDSO returns to when a signal came in it (vdso.h). All is blocked since. */
+    .globl x32_vdso_left
+x32_vdso_left:
+    mov %gs:THREAD_VDSO_BACK, %rcx
+    xor %r11d, %r11d
+    take_frame
+    jmp x32_leave
 
 /* noreturn x32_take_trap(struct frame *): from a handler of ours into the runtime, of a call that has trapped. The mask is
  * the program's, as the handler of a trap lets in what the program does. What has come meanwhile is held, and then all

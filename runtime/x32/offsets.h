@@ -12,6 +12,8 @@
 #define THREAD_COUNTS 48
 #define THREAD_TRAP_MASK 56
 #define THREAD_PUTS_MASK_BACK 72
+#define THREAD_VDSO_STACK 80
+#define THREAD_VDSO_BACK 88
 #define COUNTS_PLAIN 8
 
 #define FRAME_R15 0
@@ -35,6 +37,8 @@
 #define TRAPPED_I386 2
 
 #define FLAG_TRAP 0x100
+
+#define VDSO_FUNCTION_SIZE 16
 
 #define STUB_SIZE 16
 #define STUB_COUNT 4096

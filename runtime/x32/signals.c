@@ -7,6 +7,7 @@
 #include "signal_parts.h"
 #include "site_places.h"
 #include "sites.h"
+#include "vdso.h"
 #include "xstate.h"
 #include <linux/audit.h>
 
@@ -175,10 +176,11 @@ static int deliver_sigsys(struct thread *thread, const struct siginfo64 *info, s
 }
 
 /* The program has set the trap flag. Instructions of a stub at which nothing of the site has happened are
- * none of its own; nor are the runtime's, which are not stepped through: the flag is set again on the way
- * back. */
+ * none of its own, nor are those of a function of the vDSO but the first; nor are the runtime's, which are
+ * not stepped through: the flag is set again on the way back. */
 static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
-    if (sites_is_at_start(registers->rip)) {
+    if (sites_is_at_start(registers->rip) || vdso_is_at(registers->rip) ||
+        vdso_begin_again(registers->rip) != registers->rip) {
         return 1;
     }
     if (!between(registers->rip, __executable_start, etext) || is_stub(registers->rip) ||
@@ -194,6 +196,54 @@ static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
  */
 static int was_interrupted(const struct sigcontext *registers) {
     return registers->rax == -(u64)EINTR && ((u32)frame_of(this_thread())->rax & ~X32_BIT) != __NR_close;
+}
+
+/* In the kernel's vDSO, for whose code the program has no tables: the signal waits until the function
+ * returns, as in the runtime. A fault cannot wait. */
+static int waits_for_vdso(struct thread *thread, i32 signal, const struct siginfo64 *info,
+                          struct ucontext64 *context) {
+    int is_fault = info->code > SI_USER && (is_ours(signal) || signal == SIGTRAP);
+    if (!vdso_is_at(context->registers.rip) || is_fault) {
+        return 0;
+    }
+    if (is_put_back(thread, signal, context)) {
+        put_back(thread, signal, info, context);
+        return 1;
+    }
+    if (settings.valgrind || !vdso_return_to_runtime(thread)) {
+        return 0;
+    }
+    hold(thread, signal, info, context);
+    return 1;
+}
+
+/* In the runtime itself. */
+static void on_signal_within(struct thread *thread, i32 signal, const struct siginfo64 *info,
+                             struct ucontext64 *context, int interrupts) {
+    struct sigcontext *registers = &context->registers;
+    if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
+        if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
+            registers->rip = (u64)x32_copy_done;
+            return;
+        }
+        if (registers->rip == (u64)x32_i386_touch) {
+            registers->rip = (u64)x32_i386_missing;
+            return;
+        }
+        complain("the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
+                 (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
+                 registers->cr2);
+        signals_die_of(signal, info, context);
+        return;
+    }
+    if (is_put_back(thread, signal, context)) {
+        put_back(thread, signal, info, context);
+        return;
+    }
+    hold(thread, signal, info, context);
+    if (!interrupts && was_interrupted(registers) && registers->rip == (u64)x32_gate_done) {
+        registers->rip = (u64)x32_gate_given_up;
+    }
 }
 
 /* Whether the call that was caught is one by `int $0x80`. */
@@ -246,38 +296,16 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
     if (!interrupts) {
         signals_guard_sigsys(thread, 1);
     }
-    int waits = is_put_back(thread, signal, context);
-    int is_over = between(registers->rip, x32_leave, x32_leave_end) && !waits;
-    if (is_over) {
+    if (waits_for_vdso(thread, signal, info, context)) {
+        return 0;
+    }
+    if (between(registers->rip, x32_leave, x32_leave_end) && !is_put_back(thread, signal, context)) {
         if (registers->rip == (u64)x32_leave_masked) {
             thread->pending = 0;
         }
         signals_take_from_frame(registers, thread, frame_of(thread));
     } else if (between(registers->rip, __executable_start, etext) && !is_stub(registers->rip)) {
-        if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
-            if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
-                registers->rip = (u64)x32_copy_done;
-                return 0;
-            }
-            if (registers->rip == (u64)x32_i386_touch) {
-                registers->rip = (u64)x32_i386_missing;
-                return 0;
-            }
-            complain(
-                "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
-                (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
-                registers->cr2);
-            signals_die_of(signal, info, context);
-            return 0;
-        }
-        if (waits) {
-            put_back(thread, signal, info, context);
-        } else {
-            hold(thread, signal, info, context);
-            if (!interrupts && was_interrupted(registers) && registers->rip == (u64)x32_gate_done) {
-                registers->rip = (u64)x32_gate_given_up;
-            }
-        }
+        on_signal_within(thread, signal, info, context, interrupts);
         return 0;
     } else {
         u64 covered = signal == SIGSEGV && info->code > SI_USER
@@ -292,7 +320,7 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
             there = sites_call_again(registers->rip, &registers->rax);
         }
         there = there != 0 ? there : sites_in_program(registers->rip, registers->rflags, &registers->rax);
-        registers->rip = there != 0 ? there : registers->rip;
+        registers->rip = there != 0 ? there : vdso_begin_again(registers->rip);
     }
     int handled = signal == SIGSYS ? deliver_sigsys(thread, info, context)
                                    : signals_deliver(signal, info, context, context->mask);

@@ -16,6 +16,8 @@ _Static_assert(offsetof(struct thread, resume_rip) == THREAD_RESUME_RIP, "entry.
 _Static_assert(offsetof(struct thread, counts) == THREAD_COUNTS, "stubs.c");
 _Static_assert(offsetof(struct thread, trap_mask) == THREAD_TRAP_MASK, "entry.S");
 _Static_assert(offsetof(struct thread, puts_mask_back) == THREAD_PUTS_MASK_BACK, "entry.S");
+_Static_assert(offsetof(struct thread, vdso_stack) == THREAD_VDSO_STACK, "vdso.S");
+_Static_assert(offsetof(struct thread, vdso_back) == THREAD_VDSO_BACK, "entry.S");
 _Static_assert(offsetof(struct counts, plain) == COUNTS_PLAIN, "stubs.c");
 _Static_assert(offsetof(struct sigcontext, fpstate) == 184, "entry.S");
 _Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");

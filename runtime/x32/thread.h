@@ -47,6 +47,8 @@ struct thread {
     u32 turn;              /* which calls are timed */
     u32 timed;             /* the call that is being made is */
     u32 puts_mask_back;    /* a signal was blocked until the handler it came to ends */
+    u64 vdso_stack;        /* where the return address of the last call of the vDSO lies or lay */
+    u64 vdso_back;         /* and that address, when a signal waits for the call's end (vdso.h) */
     u64 kernel_ticks;      /* of the call that is timed: not the runtime's */
     struct held_signal held[HELD_SIGNALS];
 

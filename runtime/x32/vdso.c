@@ -1,8 +1,15 @@
 #include "vdso.h"
+#include "offsets.h"
 #include "space.h"
+#include "user_memory.h"
 #include <elf.h>
 
-extern const u8 x32_vdso[], x32_vdso_end[], x32_vdso_targets[];
+extern const u8 x32_vdso[], x32_vdso_end[], x32_vdso_targets[], x32_vdso_functions[], x32_vdso_left[];
+
+static struct {
+    u64 low, high; /* the kernel's */
+    u64 functions; /* the program's */
+} vdso;
 
 #define FUNCTIONS 5
 static const char names[FUNCTIONS][24] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time",
@@ -17,6 +24,8 @@ static int find(u64 image, u64 targets[FUNCTIONS]) {
     for (int i = 0; i < header->e_phnum; i++) {
         if (segments[i].p_type == PT_LOAD) {
             bias = image + segments[i].p_offset - segments[i].p_vaddr;
+            vdso.low = image;
+            vdso.high = image + segments[i].p_offset + segments[i].p_memsz;
         } else if (segments[i].p_type == PT_DYNAMIC) {
             entry = (const Elf64_Dyn *)(image + segments[i].p_offset);
         }
@@ -63,6 +72,24 @@ u64 vdso_map(u64 kernel_vdso) {
     }
     copy_bytes((void *)page, x32_vdso, (size_t)(x32_vdso_end - x32_vdso));
     copy_bytes((u8 *)page + (x32_vdso_targets - x32_vdso), targets, sizeof targets);
+    vdso.functions = (u64)page + (u64)(x32_vdso_functions - x32_vdso);
     KERNEL_3(__NR_mprotect, page, PAGE, PROT_READ | PROT_EXEC);
     return (u64)page;
+}
+
+int vdso_is_at(u64 rip) { return rip >= vdso.low && rip < vdso.high; }
+
+int vdso_return_to_runtime(struct thread *thread) {
+    u64 ours = (u64)x32_vdso_left, back;
+    if (READ_USER(back, thread->vdso_stack) < 0 || back >= TASK_SIZE ||
+        WRITE_USER(thread->vdso_stack, ours) < 0) {
+        return 0;
+    }
+    thread->vdso_back = back;
+    return 1;
+}
+
+u64 vdso_begin_again(u64 rip) {
+    u64 size = (u64)(x32_vdso_end - x32_vdso_functions);
+    return vdso.functions != 0 && rip - vdso.functions < size ? ROUND_DOWN(rip, VDSO_FUNCTION_SIZE) : rip;
 }
