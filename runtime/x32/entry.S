@@ -28,12 +28,24 @@ x32_continue_on:
     call *%rcx
     ud2
 
+/* The runtime's own accesses need not be aligned, whatever the program has asked for (AC). The flags are at the stack
+ * pointer. */
+.macro allow_unaligned
+    testl $FLAG_ALIGNMENT, (%rsp)
+    jz 9f
+    pushfq
+    andl $~FLAG_ALIGNMENT, (%rsp)
+    popfq
+9:
+.endm
+
 /* Onto the runtime's own stack, with the program's registers as struct frame has them. */
 .macro take_frame
     mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
     andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; for the program's own there is thread->stepping */
+    allow_unaligned
     cld
     push %rcx
     push %rax
@@ -122,6 +134,15 @@ x32_vdso_left:
     xor %r11d, %r11d
     take_frame
     jmp x32_leave
+
+/* void x32_begin_handler(i32 signal, struct siginfo64 *, struct ucontext64 *): the kernel begins a handler with the
+ * program's AC. */
+    .globl x32_begin_handler
+x32_begin_handler:
+    pushfq
+    allow_unaligned
+    lea 8(%rsp), %rsp
+    jmp x32_on_signal
 
 /* noreturn x32_take_trap(struct frame *): from a handler of ours into the runtime, of a call that has trapped. The mask is
  * the program's, as the handler of a trap lets in what the program does. What has come meanwhile is held, and then all

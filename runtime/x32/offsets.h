@@ -37,6 +37,7 @@
 #define TRAPPED_I386 2
 
 #define FLAG_TRAP 0x100
+#define FLAG_ALIGNMENT 0x40000
 
 #define VDSO_FUNCTION_SIZE 16
 

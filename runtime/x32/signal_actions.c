@@ -3,6 +3,7 @@
 #include "user_memory.h"
 
 void x32_restorer(void);
+void x32_begin_handler(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
 #define UAPI_FLAGS                                                                                           \
     (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |        \
@@ -34,7 +35,7 @@ static long exchange_kernel_action(i32 signal, const struct sigaction32 *action,
         .mask = signal == SIGSYS ? 0 : ~FAULTS, /* a trap lets in what the program does */
     };
     if (has_kernel_handler(signal, action)) {
-        kernel.handler = (u64)x32_on_signal;
+        kernel.handler = (u64)x32_begin_handler;
         /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. What is
          * of no effect on the program interrupts as little as can be. */
         kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (action->handler == SIG_IGN ? SA_RESTART : 0);
