@@ -314,7 +314,12 @@ static void put_jump(struct writer *writer, u64 target) {
         put(writer, "\xe9", 1);
         put_distance(writer, target);
     } else {
-        put(writer, "\xff\x25\0\0\0\0", 6);
+        /* Over bytes after which the address is aligned, as the program may have set AC. */
+        u64 end = writer->at + writer->size + 6;
+        u32 over = (u32)(ROUND_UP(end, 8) - end);
+        put(writer, "\xff\x25", 2);
+        put_value(writer, over);
+        put(writer, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc", over);
         put_value(writer, target);
         put_value(writer, target >> 32);
     }

@@ -106,13 +106,14 @@ static u32 take(const struct site *site) {
 }
 
 u32 trampoline_make(const struct site *site, u64 stub) {
-    u8 jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */
+    /* jmp *2(%rip): the address is aligned, as the program may have set AC. */
+    u8 jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 2, 0, 0, 0};
     u32 trampoline = take(site);
     if (trampoline == 0) {
         return 0;
     }
-    put32(jump + 6, stub);
-    put32(jump + 10, stub >> 32);
+    put32(jump + 8, stub);
+    put32(jump + 12, stub >> 32);
     if (!code_write_unused(trampoline, jump, sizeof jump)) {
         trampoline_free(trampoline);
         return 0;
