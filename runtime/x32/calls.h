@@ -35,7 +35,8 @@ long x32_spawn(const u64 registers[6], struct thread *child);
 void i386_dispatch(struct frame *frame);
 __attribute__((noreturn)) void i386_leave(const struct frame *frame);
 
-/* files.c */
+/* files.c; whether a path is that of the program's own link in /proc */
+int is_own_exe(u64 directory, const char *text);
 long call_file(struct frame *frame);
 long call_file_at(struct frame *frame);
 long call_openat2(struct frame *frame);

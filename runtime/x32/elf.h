@@ -14,6 +14,7 @@ struct segment {
 };
 
 struct image {
+    u64 device, inode; /* of its file */
     struct segment segments[SEGMENTS];
     u32 segment_count;
     u32 low, high; /* whole pages; high is the first one that is not the image's */

@@ -254,13 +254,9 @@ static int is_closed_script(long file, u64 directory) {
 }
 
 static long execute_path(const char *path, u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
-    int is_own = same_text(path, "/proc/self/exe");
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
-    if (is_own) {
-        path = program_file();
-    }
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
     if (empty) {
@@ -298,7 +294,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     struct successor next = {
         .path = by_descriptor ? shown : path,
         .directory = directory,
-        .native_path = is_own ? (u64)path : path_address,
+        .native_path = path_address,
         .flags = flags,
         .file = file,
         .by_descriptor = by_descriptor,
@@ -311,6 +307,12 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
         KERNEL_1(__NR_close, file);
     }
     return result;
+}
+
+__attribute__((noinline)) static long execute_own_file(u64 argv, u64 envp, u64 flags) {
+    char room[PROGRAM_NAME_ROOM];
+    const char *path = program_path(room);
+    return path == NULL ? -ENOENT : execute_path(path, (u64)AT_FDCWD, (u64)path, argv, envp, flags);
 }
 
 __attribute__((noinline)) static long execute_long_path(u64 directory, u64 path_address, u64 argv, u64 envp,
@@ -328,6 +330,9 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     int read = read_user_text(path, path_address, sizeof path);
     if (read == -ENAMETOOLONG) {
         return execute_long_path(directory, path_address, argv, envp, flags);
+    }
+    if (read >= 0 && !(flags & AT_SYMLINK_NOFOLLOW) && is_own_exe(directory, path)) {
+        return execute_own_file(argv, envp, flags);
     }
     return read < 0 ? read : execute_path(path, directory, path_address, argv, envp, flags);
 }

@@ -4,28 +4,86 @@
 #include "user_memory.h"
 
 #define AT_SYMLINK_NOFOLLOW 0x100
+#define AT_SYMLINK_FOLLOW 0x400
 #define O_NOFOLLOW 0400000
+#define IN_DONT_FOLLOW 0x02000000
 
-/* Whether a path is one of those that mean the program's own file, where the kernel would name the runtime's.
- */
-static int is_own_file(u64 path) {
-    char text[32];
-    if (path == 0 || read_user(text, path, 8) < 0) {
+/* struct stat: device, inode, and in the fourth word the mode. */
+struct link_status {
+    u64 device, inode, links;
+    u32 mode, rest[29];
+};
+#define IS_LINK(mode) (((mode)&0170000) == 0120000)
+
+static int is_same_link(const struct link_status *link, const char *name) {
+    struct link_status own;
+    return !failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, name, &own, AT_SYMLINK_NOFOLLOW)) &&
+           own.device == link->device && own.inode == link->inode;
+}
+
+/* "/proc/self/task/N/exe", of ".../N/exe". */
+static int is_link_of_task(const struct link_status *link, const char *text, u64 size) {
+    u64 end = size - 4, first = end;
+    while (first > 0 && text[first - 1] >= '0' && text[first - 1] <= '9') {
+        first--;
+    }
+    struct text name = {.size = 0};
+    text_add(&name, "/proc/self/task/");
+    for (u64 i = first; i < end; i++) {
+        name.bytes[name.size++] = text[i];
+    }
+    text_add(&name, "/exe");
+    name.bytes[name.size] = 0;
+    return end > first && end - first < 12 && is_same_link(link, name.bytes);
+}
+
+/* A file of that name in /proc is recognised by its inode, which it has while the process lives. */
+static int leads_to_own_exe(u64 directory, const char *text, u64 size) {
+    struct link_status link;
+    return !failed(KERNEL_4(__NR_newfstatat, directory, text, &link, AT_SYMLINK_NOFOLLOW)) &&
+           IS_LINK(link.mode) &&
+           (is_same_link(&link, "/proc/self/exe") || is_same_link(&link, "/proc/thread-self/exe") ||
+            is_link_of_task(&link, text, size));
+}
+
+int is_own_exe(u64 directory, const char *text) {
+    u64 size = length_of(text);
+    const char *last = text + size - 3;
+    if (size < 3 || !same_text(last, "exe") || (size > 3 && last[-1] != '/')) {
         return 0;
     }
-    if (*(u64 *)text != 0x65732f636f72702fUL /* "/proc/se" */ && *(u32 *)text != 0x6f72702f /* "/pro" */) {
+    return same_text(text, "/proc/self/exe") || same_text(text, "/proc/thread-self/exe") ||
+           leads_to_own_exe(directory, text, size);
+}
+
+#define LONGEST_NAME 256
+
+/* Whether a path is one of those that mean the program's own file, where the kernel would name the runtime's:
+ * in /proc, or relative. */
+static int is_own_file(u64 directory, u64 path) {
+    union {
+        char bytes[LONGEST_NAME];
+        u64 first;
+    } text;
+    if (path == 0 || read_user(text.bytes, path, 8) < 0 || text.bytes[0] == 0 ||
+        (text.bytes[0] == '/' && (u32)text.first != 0x6f72702f /* "/pro" */)) {
         return 0;
     }
-    if (read_user_text(text, path, sizeof text) < 0) {
+    if (read_user_text(text.bytes, path, sizeof text.bytes) < 0) {
         return 0;
     }
-    if (same_text(text, "/proc/self/exe") || same_text(text, "/proc/thread-self/exe")) {
-        return 1;
+    return is_own_exe(directory, text.bytes);
+}
+
+/* Apart, since the room for the name is a page of the stack. */
+__attribute__((noinline)) static long with_own_file(u64 number, u64 arguments[6], u32 place) {
+    char room[PROGRAM_NAME_ROOM];
+    const char *path = program_path(room);
+    if (path == NULL) {
+        return -ENOENT;
     }
-    struct text own = {.size = 0};
-    text_add(&own, "/proc/%d/exe", (i64)KERNEL_1(__NR_getpid, 0));
-    own.bytes[own.size] = 0;
-    return same_text(text, own.bytes);
+    arguments[place] = (u64)path;
+    return x32_gate((long)number, arguments);
 }
 
 /* The calls that take a path first. */
@@ -33,23 +91,39 @@ long call_file(struct frame *frame) {
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
     u64 number = frame->rax & 0xfff;
     int follows = number != __NR_lstat && !(number == __NR_open && (frame->rsi & O_NOFOLLOW));
-    if (follows && is_own_file(frame->rdi)) {
-        arguments[0] = (u64)program_file();
+    if (follows && is_own_file((u64)AT_FDCWD, frame->rdi)) {
+        return with_own_file(number, arguments, 0);
     }
     return x32_gate((long)number, arguments);
 }
 
-static int nofollow(u64 number, const struct frame *frame) {
+/* Whether the last part of the path may be a link that is followed. */
+static int follows(u64 number, const struct frame *frame) {
     switch (number) {
     case __NR_openat:
-        return (frame->rdx & O_NOFOLLOW) != 0;
+        return !(frame->rdx & O_NOFOLLOW);
+    case __NR_inotify_add_watch:
+        return !(frame->rdx & IN_DONT_FOLLOW);
     case __NR_newfstatat:
     case __NR_faccessat2:
-        return (frame->r10 & AT_SYMLINK_NOFOLLOW) != 0;
+    case __NR_utimensat:
+    case 452: /* fchmodat2 */
+        return !(frame->r10 & AT_SYMLINK_NOFOLLOW);
     case __NR_statx:
-        return (frame->rdx & AT_SYMLINK_NOFOLLOW) != 0;
+    case 463: /* setxattrat */
+    case 464: /* getxattrat */
+    case 465: /* listxattrat */
+    case 466: /* removexattrat */
+        return !(frame->rdx & AT_SYMLINK_NOFOLLOW);
+    case __NR_fchownat:
+    case 468: /* file_getattr */
+    case 469: /* file_setattr */
+        return !(frame->r8 & AT_SYMLINK_NOFOLLOW);
+    case __NR_linkat:
+    case __NR_name_to_handle_at:
+        return (frame->r8 & AT_SYMLINK_FOLLOW) != 0;
     default:
-        return 0;
+        return 1;
     }
 }
 
@@ -57,8 +131,9 @@ static int nofollow(u64 number, const struct frame *frame) {
 long call_file_at(struct frame *frame) {
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
     u64 number = frame->rax & 0xfff;
-    if (!nofollow(number, frame) && is_own_file(frame->rsi)) {
-        arguments[1] = (u64)program_file();
+    u64 directory = number == __NR_inotify_add_watch ? (u64)AT_FDCWD : frame->rdi;
+    if (follows(number, frame) && is_own_file(directory, frame->rsi)) {
+        return with_own_file(number, arguments, 1);
     }
     return x32_gate((long)number, arguments);
 }
@@ -68,14 +143,16 @@ long call_file_at(struct frame *frame) {
 long call_openat2(struct frame *frame) {
     u64 how[3]; /* flags, mode, resolve */
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, 0, 0};
-    if (is_own_file(frame->rsi) && READ_USER(how, frame->rdx) == 0 && how[2] == 0 && !(how[0] & O_NOFOLLOW)) {
-        arguments[1] = (u64)program_file();
+    if (is_own_file(frame->rdi, frame->rsi) && READ_USER(how, frame->rdx) == 0 && how[2] == 0 &&
+        !(how[0] & O_NOFOLLOW)) {
+        return with_own_file(__NR_openat2, arguments, 1);
     }
     return x32_gate(__NR_openat2, arguments);
 }
 
-static long own_link(u64 to, u64 room) {
-    const char *file = program_file();
+__attribute__((noinline)) static long own_link(u64 to, u64 room) {
+    char name[PROGRAM_NAME_ROOM];
+    const char *file = program_name(name);
     u64 size = length_of(file);
     if ((i32)room <= 0) {
         return -EINVAL;
@@ -85,9 +162,11 @@ static long own_link(u64 to, u64 room) {
 }
 
 long call_readlink(struct frame *frame) {
-    return is_own_file(frame->rdi) ? own_link(frame->rsi, frame->rdx) : forward(frame, __NR_readlink);
+    return is_own_file((u64)AT_FDCWD, frame->rdi) ? own_link(frame->rsi, frame->rdx)
+                                                  : forward(frame, __NR_readlink);
 }
 
 long call_readlinkat(struct frame *frame) {
-    return is_own_file(frame->rsi) ? own_link(frame->rdx, frame->r10) : forward(frame, __NR_readlinkat);
+    return is_own_file(frame->rdi, frame->rsi) ? own_link(frame->rdx, frame->r10)
+                                               : forward(frame, __NR_readlinkat);
 }

@@ -10,11 +10,8 @@
 /* Where a movable program begins: ELF_ET_DYN_BASE of a 32-bit program, arch/x86/include/asm/elf.h. */
 #define MOVABLE_BASE 0x400000UL
 
-/* struct stat: the size is the seventh word. */
-static u64 size_of_file(long fd) {
-    u64 status[18];
-    return failed(KERNEL_2(__NR_fstat, fd, status)) ? 0 : status[6];
-}
+/* struct stat: device, inode; the size is the seventh word. */
+#define STATUS_SIZE 6
 
 void program_read_beginning(struct beginning *beginning, long fd) {
     beginning->size = KERNEL_4(__NR_pread64, fd, beginning->bytes, sizeof beginning->bytes, 0);
@@ -53,7 +50,11 @@ static void read_image(struct image *image, struct beginning *beginning, long fd
         give_up(126, "%s: its program headers at byte %u lie beyond the end of the file: it is truncated",
                 path, (u64)offset);
     }
-    wrong = elf_read(header, entries, count, size_of_file(fd), image);
+    u64 status[18] = {0};
+    KERNEL_2(__NR_fstat, fd, status);
+    wrong = elf_read(header, entries, count, status[STATUS_SIZE], image);
+    image->device = status[0];
+    image->inode = status[1];
     if (wrong != NULL) {
         give_up(126, "%s: %s", path, wrong);
     }

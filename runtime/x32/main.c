@@ -413,6 +413,7 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
     settings.program = request.path;
     program_load(&program, &beginning, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
     settings.image = program.main.image.low + program.main.bias;
+    program_is(program.main.image.device, program.main.image.inode);
     if (!program.has_interpreter) {
         /* The first that static glibc asks for. */
         program_learn_file(fd, request.has_no_links ? request.path : NULL);

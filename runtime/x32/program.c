@@ -180,14 +180,14 @@ void program_learn_file(long fd, const char *path) {
     }
 }
 
-static int find_in_maps(void) {
-    LARGE static char buffer[512];
+static int find_in_maps(char *path, u64 room) {
+    char buffer[512];
     struct line line = {0};
     long size, fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
     int found = 0;
     while (!failed(fd) && !found && (size = KERNEL_3(__NR_read, fd, buffer, sizeof buffer)) > 0) {
         for (long i = 0; i < size && !found; i++) {
-            found = take_byte(&line, buffer[i], file, sizeof file);
+            found = take_byte(&line, buffer[i], path, room);
         }
     }
     if (!failed(fd)) {
@@ -196,12 +196,21 @@ static int find_in_maps(void) {
     return found;
 }
 
-const char *program_file(void) {
-    const char *known = __atomic_load_n(&file_name, __ATOMIC_ACQUIRE);
-    if (known != NULL) {
-        return known;
-    }
-    if (!find_in_maps()) {
+static struct { u64 device, inode; } identity;
+
+void program_is(u64 device, u64 inode) {
+    identity.device = device;
+    identity.inode = inode;
+}
+
+static int leads_to_program(const char *path) {
+    u64 status[18];
+    return !failed(KERNEL_2(__NR_stat, path, status)) && status[0] == identity.device &&
+           status[1] == identity.inode;
+}
+
+static const char *learn_name(void) {
+    if (!find_in_maps(file, sizeof file)) {
         u64 length = length_of(settings.program);
         length = length < sizeof file ? length : sizeof file - 1;
         copy_bytes(file, settings.program, length);
@@ -209,4 +218,15 @@ const char *program_file(void) {
     }
     __atomic_store_n(&file_name, file, __ATOMIC_RELEASE);
     return file;
+}
+
+const char *program_name(char room[PROGRAM_NAME_ROOM]) {
+    const char *known = __atomic_load_n(&file_name, __ATOMIC_ACQUIRE);
+    known = known != NULL ? known : learn_name();
+    return leads_to_program(known) || !find_in_maps(room, PROGRAM_NAME_ROOM) ? known : room;
+}
+
+const char *program_path(char room[PROGRAM_NAME_ROOM]) {
+    const char *name = program_name(room);
+    return leads_to_program(name) ? name : NULL;
 }

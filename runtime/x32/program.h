@@ -30,9 +30,14 @@ enum program_kind program_look(long fd, struct program_head *head);
 /* Follows scripts to their end: PROGRAM_X32 or PROGRAM_OTHER. Closes nothing but what it opened. */
 enum program_kind program_follow(long fd);
 
-/* What /proc/self/exe means to the program. The kernel is asked when it is wanted for the first time: a new
- * process has no folder in /proc before it is looked up there. */
-const char *program_file(void);
+/* Of the program's file. */
+void program_is(u64 device, u64 inode);
+/* What /proc/self/exe shows the program, and a path that leads to its file; null where there is none. The
+ * kernel is asked when it is wanted for the first time: a new process has no folder in /proc before it is
+ * looked up there. And whenever another file, or none, has that name: the result is in `room` then. */
+#define PROGRAM_NAME_ROOM 4096
+const char *program_name(char room[PROGRAM_NAME_ROOM]);
+const char *program_path(char room[PROGRAM_NAME_ROOM]);
 /* At once, while the file is open. `path`: by which it was opened without links; or null. It stays where it
  * is. */
 void program_learn_file(long fd, const char *path);
