@@ -20,6 +20,7 @@
 #include "space.h"
 #include "thread.h"
 #include "trace.h"
+#include "trampolines.h"
 #include "user_memory.h"
 #include "vdso.h"
 #include <elf.h>
@@ -441,7 +442,8 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
     struct stack stack;
     stack_build(&stack, TASK_SIZE - (randomize ? (random[2] & STACK_RANDOM_PAGES) * PAGE : 0), &content);
 
-    u64 heap = program.heap_start + (randomize ? (random[2] >> 32 & HEAP_RANDOM_PAGES) * PAGE : 0);
+    u64 heap =
+        program.heap_start + TRAMPOLINE_GAP + (randomize ? (random[2] >> 32 & HEAP_RANDOM_PAGES) * PAGE : 0);
     if (!settings.valgrind) {
         describe(&program, &stack, heap);
     }

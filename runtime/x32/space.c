@@ -592,6 +592,7 @@ void space_begin_heap(u64 start) {
     heap_is_kernels = (u64)KERNEL_1(__NR_brk, 0) == start;
 }
 
+u64 space_heap_start(void) { return heap_start; }
 u64 space_heap_end(void) { return heap_end; }
 
 long space_break(u64 wanted) {

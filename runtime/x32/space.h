@@ -45,6 +45,7 @@ long space_map_within(u64 size, u64 protection, u64 low, u64 high);
 
 /* The program's heap begins at `start`. */
 void space_begin_heap(u64 start);
+u64 space_heap_start(void);
 u64 space_heap_end(void);
 long space_break(u64 wanted);
 

@@ -70,6 +70,22 @@ static u64 page_between(const struct site *site, u64 low, u64 high) {
     return 0;
 }
 
+/* The same from below. */
+static u64 page_above(const struct site *site, u64 low, u64 high) {
+    struct distances wanted = site_distances(site);
+    if (wanted.unit == 0) {
+        return space_find(PAGE, PAGE, low, high);
+    }
+    u64 first = ROUND_UP(site->address + JUMP_SIZE + wanted.first, TRAMPOLINE_SIZE) % wanted.unit;
+    for (u64 at = ROUND_DOWN(low, wanted.unit) + first; at < high; at += wanted.unit) {
+        u64 page = ROUND_DOWN(at, PAGE);
+        if (page >= low && page + PAGE <= high && space_is_free(page, PAGE)) {
+            return page;
+        }
+    }
+    return 0;
+}
+
 static struct pool *pool_for(const struct site *site) {
     u64 address = site->address;
     if (pool_count == POOLS) {
@@ -83,7 +99,9 @@ static struct pool *pool_for(const struct site *site) {
         page = page_between(site, address > REACH ? address - REACH : LOW_POOLS, address);
     }
     if (page == 0) {
-        page = page_between(site, address, address + REACH < TASK_SIZE ? address + REACH : TASK_SIZE);
+        /* Of the program itself, in the gap before the heap: anywhere else it would divide what is free. */
+        u64 heap = space_heap_start(), high = address + REACH < TASK_SIZE ? address + REACH : TASK_SIZE;
+        page = page_above(site, address, address < heap && heap < high ? heap : high);
     }
     if (page == 0 || failed(space_map_within(PAGE, PROT_READ | PROT_EXEC, page, page + PAGE))) {
         return NULL;

@@ -6,6 +6,8 @@
 #include "stubs.h"
 
 #define TRAMPOLINE_SIZE 16
+/* Between a program and its heap: in so many bytes there is a page for each of its sites (site_distances). */
+#define TRAMPOLINE_GAP ((1UL << 24) + 2 * PAGE)
 
 /* Whether a jump at the site may go to `target`. */
 int trampoline_suits(const struct site *site, u64 target);
