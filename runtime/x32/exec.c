@@ -231,18 +231,108 @@ out:
     return result;
 }
 
-/* As load_elf_phdrs(), fs/binfmt_elf.c: without all its program headers a file is not executed. Of a script,
- * the interpreter is looked at when it is loaded. */
-static int has_program_headers(long file) {
-    u8 head[52] = {0}, last;
-    long read = KERNEL_4(__NR_pread64, file, head, sizeof head, 0);
-    if (head[0] != 0x7f || read != sizeof head) {
-        return head[0] != 0x7f;
-    }
-    u64 offset = get32(head + 28), size = (u64)(head[42] | head[43] << 8),
-        count = (u64)(head[44] | head[45] << 8);
-    return size == ELF_PROGRAM_HEADER_SIZE && count > 0 &&
+#define HEADERS_AT_ONCE 12
+#define PATH_MAX 4096U
+/* In the ELF header: type, offset of the program headers, size of one, how many. */
+#define AT_TYPE 16
+#define AT_OFFSET 28
+#define AT_SIZE 42
+#define AT_COUNT 44
+#define TYPE_EXECUTABLE 2
+#define TYPE_SHARED 3
+#define HEADER_INTERPRETER 3 /* PT_INTERP */
+
+static int is_elf(const u8 *head) { return get32(head) == 0x464c457f; }
+
+/* As load_elf_phdrs(), fs/binfmt_elf.c: all have to be there. */
+static int has_program_headers(long file, const u8 *head) {
+    u8 last;
+    u64 offset = get32(head + AT_OFFSET), size = get16(head + AT_SIZE), count = get16(head + AT_COUNT);
+    return size == ELF_PROGRAM_HEADER_SIZE && count > 0 && count <= ELF_PROGRAM_HEADERS &&
            KERNEL_4(__NR_pread64, file, &last, 1, offset + size * count - 1) == 1;
+}
+
+/* struct stat: the mode is in the fourth word. */
+static int is_regular(long file) {
+    u64 status[18];
+    return !failed(KERNEL_2(__NR_fstat, file, status)) && (status[3] & 0170000) == 0100000;
+}
+
+/* As open_exec() and what load_elf_binary() asks of an interpreter. */
+static long check_interpreter(const char *name) {
+    u8 head[ELF_HEADER_SIZE];
+    long file = program_open((u64)AT_FDCWD, name, O_CLOEXEC | O_NONBLOCK);
+    if (failed(file)) {
+        return file;
+    }
+    long result = is_regular(file) ? may_execute(file) : -EACCES;
+    if (!failed(result) && KERNEL_4(__NR_pread64, file, head, sizeof head, 0) != sizeof head) {
+        result = -EIO;
+    } else if (!failed(result) && (!is_elf(head) || elf_kind(head, sizeof head) != ELF_X32 ||
+                                   !has_program_headers(file, head))) {
+        result = -ELIBBAD;
+    }
+    KERNEL_1(__NR_close, file);
+    return result;
+}
+
+__attribute__((noinline)) static long check_named_interpreter(long file, u64 offset, u64 size) {
+    char name[size];
+    if (KERNEL_4(__NR_pread64, file, name, size, offset) != (long)size) {
+        return -EIO;
+    }
+    return name[size - 1] == 0 ? check_interpreter(name) : -ENOEXEC;
+}
+
+/* What load_elf_binary() refuses while the calling program is still there. */
+static long check_elf(long file) {
+    u8 head[ELF_HEADER_SIZE], headers[HEADERS_AT_ONCE * ELF_PROGRAM_HEADER_SIZE];
+    if (KERNEL_4(__NR_pread64, file, head, sizeof head, 0) != sizeof head ||
+        !has_program_headers(file, head) ||
+        (get16(head + AT_TYPE) != TYPE_EXECUTABLE && get16(head + AT_TYPE) != TYPE_SHARED)) {
+        return -ENOEXEC;
+    }
+    u64 left = get16(head + AT_COUNT), at = get32(head + AT_OFFSET);
+    while (left > 0) {
+        u64 count = left < HEADERS_AT_ONCE ? left : HEADERS_AT_ONCE, size = count * ELF_PROGRAM_HEADER_SIZE;
+        if (KERNEL_4(__NR_pread64, file, headers, size, at) != (long)size) {
+            return -ENOEXEC;
+        }
+        for (u64 i = 0; i < count; i++) {
+            const u8 *header = headers + i * ELF_PROGRAM_HEADER_SIZE;
+            if (get32(header) == HEADER_INTERPRETER) {
+                u64 name_size = get32(header + 16);
+                return name_size < 2 || name_size > PATH_MAX
+                           ? -ENOEXEC
+                           : check_named_interpreter(file, get32(header + 4), name_size);
+            }
+        }
+        left -= count;
+        at += size;
+    }
+    return 0;
+}
+
+/* Of a script, what is asked of its interpreter. */
+static long check_program(long file, int depth) {
+    struct program_head head;
+    if (program_look(file, &head) != PROGRAM_SCRIPT || depth == SCRIPTS_NESTED) {
+        return check_elf(file);
+    }
+    long next = program_open((u64)AT_FDCWD, head.interpreter, O_CLOEXEC | O_NONBLOCK);
+    if (failed(next)) {
+        return next;
+    }
+    long result = may_execute(next);
+    result = failed(result) ? result : check_program(next, depth + 1);
+    KERNEL_1(__NR_close, next);
+    return result;
+}
+
+/* A descriptor that is closed by execve may be behind such a name. */
+static int may_name_descriptor(const char *path) {
+    return path[0] == '/' && ((path[1] == 'p' && path[2] == 'r' && path[3] == 'o' && path[4] == 'c') ||
+                              (path[1] == 'd' && path[2] == 'e' && path[3] == 'v' && path[4] == '/'));
 }
 
 /* A script that the new program could not open by its name: the descriptor in it is closed by then
@@ -255,7 +345,8 @@ static int is_closed_script(long file, u64 directory) {
 
 static long execute_path(const char *path, u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
-    int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
+    int is_in_directory = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
+    int by_descriptor = is_in_directory || may_name_descriptor(path);
     long file;
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
@@ -271,8 +362,9 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     int x32 = !failed(file) && program_follow(file) == PROGRAM_X32;
     if (x32) {
         long allowed = may_execute(file);
-        allowed = failed(allowed) || has_program_headers(file) ? allowed : -ENOEXEC;
-        if (failed(allowed) || (flags & AT_EXECVE_CHECK)) {
+        int is_checked = failed(allowed) || (flags & AT_EXECVE_CHECK);
+        allowed = is_checked ? allowed : check_program(file, 0);
+        if (failed(allowed) || is_checked) {
             KERNEL_1(__NR_close, file);
             return allowed;
         }
@@ -280,7 +372,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }
-    if (x32 && by_descriptor && is_closed_script(file, directory)) {
+    if (x32 && is_in_directory && is_closed_script(file, directory)) {
         KERNEL_1(__NR_close, file);
         return -ENOENT;
     }
@@ -292,7 +384,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     copy_bytes(shown, prefix.bytes, prefix.size);
     copy_bytes(shown + prefix.size, path, length + 1);
     struct successor next = {
-        .path = by_descriptor ? shown : path,
+        .path = is_in_directory ? shown : path,
         .directory = directory,
         .native_path = path_address,
         .flags = flags,
