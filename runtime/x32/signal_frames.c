@@ -214,6 +214,24 @@ static void bad_frame(struct thread *thread) {
     signals_add_held(thread, SIGSEGV, &info);
 }
 
+/* do_sigaltstack(), kernel/signal.c. `sp`: the program's. */
+static long set_alternate(struct thread *thread, struct stack32 wanted, u64 sp) {
+    i32 mode = wanted.flags & ~(i32)SS_AUTODISARM;
+    if (on_alternate(thread, sp)) {
+        return -EPERM;
+    }
+    if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE) {
+        return -EINVAL;
+    }
+    if (mode == SS_DISABLE) {
+        wanted.sp = wanted.size = 0;
+    } else if (wanted.size < MINSIGSTKSZ) {
+        return -ENOMEM;
+    }
+    thread->alternate = wanted;
+    return 0;
+}
+
 long call_rt_sigreturn(struct frame *call) {
     struct thread *thread = this_thread();
     struct frame32 frame;
@@ -247,13 +265,14 @@ long call_rt_sigreturn(struct frame *call) {
     /* While the mask is the handler's: reading the program's text may fault. */
     signals_go_on(&context.registers);
     context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
-    thread->alternate =
-        (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};
+    /* As the kernel, which does not look at the result. */
+    set_alternate(
+        thread, (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size},
+        context.registers.rsp);
     signals_release_sigsys(thread);
     resume(&context);
 }
 
-/* do_sigaltstack(), kernel/signal.c */
 long call_sigaltstack(struct frame *frame) {
     struct thread *thread = this_thread();
     struct stack32 before = thread->alternate, wanted;
@@ -264,19 +283,10 @@ long call_sigaltstack(struct frame *frame) {
         if (READ_USER(wanted, new) < 0) {
             return -EFAULT;
         }
-        if (on_alternate(thread, thread->program_rsp)) {
-            return -EPERM;
+        long result = set_alternate(thread, wanted, thread->program_rsp);
+        if (failed(result)) {
+            return result;
         }
-        i32 mode = wanted.flags & ~(i32)SS_AUTODISARM;
-        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE) {
-            return -EINVAL;
-        }
-        if (mode == SS_DISABLE) {
-            wanted.sp = wanted.size = 0;
-        } else if (wanted.size < MINSIGSTKSZ) {
-            return -ENOMEM;
-        }
-        thread->alternate = wanted;
     }
     return old != 0 && WRITE_USER(old, before) < 0 ? -EFAULT : 0;
 }
