@@ -151,6 +151,16 @@ static long start_in_memory(const u64 *arguments, const u64 *variables) {
     return result;
 }
 
+/* Landlock may forbid to execute x32run's file, and permit it for the program's. The kernel knows (since
+ * Linux 6.14). */
+static int is_permitted(const struct successor *next) {
+    u64 by_descriptor = next->by_descriptor;
+    u64 file = by_descriptor ? (u64)next->file : (u64)AT_FDCWD;
+    const char *none[] = {NULL}, *path = by_descriptor ? "" : next->path;
+    return !failed(KERNEL_5(__NR_execveat, file, path, none, none,
+                            AT_EXECVE_CHECK | (by_descriptor ? AT_EMPTY_PATH : 0)));
+}
+
 static long replace(struct successor *next, u64 argv, u64 envp) {
     struct thread *thread = this_thread();
     struct vector_count counts;
@@ -215,7 +225,7 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
         const u64 by_link[6] = {(u64)own_file(), (u64)own, (u64)variables, 0, 0, 0};
         result = x32_gate(__NR_execve, by_link);
     }
-    if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
+    if (next->x32 && (result == -ENOENT || result == -ENOTDIR || (result == -EACCES && is_permitted(next)))) {
         result = start_in_memory(own, variables);
     }
     if (next->x32 && !failed(next->runtime)) {

@@ -314,6 +314,8 @@ long call_recvmmsg(struct frame *frame) {
 #define SOL_SCTP 132
 #define SO_ATTACH_FILTER 26
 #define SO_ATTACH_REUSEPORT_CBPF 51
+#define SOL_PACKET 263
+#define PACKET_FANOUT_DATA 22
 #define MCAST_JOIN_GROUP 42
 #define MCAST_LEAVE_SOURCE_GROUP 47
 #define MCAST_MSFILTER 48
@@ -321,16 +323,19 @@ long call_recvmmsg(struct frame *frame) {
 #define I386_GETSOCKOPT 365
 #define I386_SETSOCKOPT 366
 
-/* Those that hold pointers, or the tables of netfilter: where an x32 kernel's own handlers ask
- * in_compat_syscall(). */
+/* Those that hold pointers (but for filters), or the tables of netfilter: where an x32 kernel's own handlers
+ * ask in_compat_syscall(). */
 static int is_compat_only(u32 level, u32 name) {
-    if (level == SOL_SOCKET) {
-        return name == SO_ATTACH_FILTER || name == SO_ATTACH_REUSEPORT_CBPF;
-    }
     if (level == SOL_IP || level == SOL_IPV6) {
         return (name >= MCAST_JOIN_GROUP && name <= MCAST_MSFILTER) || name >= NETFILTER_OPTIONS;
     }
     return level == SOL_SCTP;
+}
+
+/* A filter; or, where a number is as long, a descriptor. */
+static int is_filter(u32 level, u32 name, u32 size) {
+    return (level == SOL_SOCKET && (name == SO_ATTACH_FILTER || name == SO_ATTACH_REUSEPORT_CBPF)) ||
+           (level == SOL_PACKET && name == PACKET_FANOUT_DATA && size != sizeof(i32));
 }
 
 struct filter_program {
@@ -343,10 +348,7 @@ static u64 for_i386(u64 address) { return address >> 32 == 0 ? address : NOWHERE
 
 long call_setsockopt(struct frame *frame) {
     u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
-    if (!is_compat_only(level, name)) {
-        return forward(frame, __NR_setsockopt);
-    }
-    if (level == SOL_SOCKET) {
+    if (is_filter(level, name, (u32)frame->r8)) {
         u32 narrow[2];
         if ((u32)frame->r8 != sizeof narrow) {
             return unless_descriptor_fails(frame->rdi, -EINVAL);
@@ -358,12 +360,15 @@ long call_setsockopt(struct frame *frame) {
         u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
         return x32_gate(__NR_setsockopt, arguments);
     }
+    if (!is_compat_only(level, name)) {
+        return forward(frame, __NR_setsockopt);
+    }
     return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);
 }
 
 long call_getsockopt(struct frame *frame) {
     u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
-    if (level == SOL_SOCKET || !is_compat_only(level, name)) {
+    if (!is_compat_only(level, name)) {
         return forward(frame, __NR_getsockopt);
     }
     return i386_call(I386_GETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);

@@ -1,14 +1,14 @@
-//! Calls that the recorded kernel has not yet: as x86-64 has them on the kernel that runs the test.
+//! What the recorded kernel has not yet, or not everywhere: as x86-64 has it on the kernel that runs the test.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::programs::{built, compile, sources};
 
-/// What `newest/program.c` says: built for x86-64, and for x32 through the runtime.
-pub fn printed(runtime: &Path) -> [String; 2] {
-    let source = sources().join("newest/program.c");
-    let [wide, narrow] = ["newest-x86-64", "newest-x32"].map(|name| built().join(name));
+/// What `NAME/program.c` says: built for x86-64, and for x32 through the runtime.
+pub fn printed(runtime: &Path, name: &str) -> [String; 2] {
+    let source = sources().join(name).join("program.c");
+    let [wide, narrow] = ["x86-64", "x32"].map(|abi| built().join(format!("{name}-{abi}")));
     std::fs::create_dir_all(built()).unwrap();
     compile(&["-m64", "-O1", "-static", "-pthread"], &source, &wide);
     compile(&["-mx32", "-O1", "-static", "-pthread"], &source, &narrow);
