@@ -251,7 +251,14 @@ static const char *name_of_descriptor(const struct request *request, char *room,
     if (failed(length)) {
         return request->path;
     }
+    /* The kernel names it by its entry, which a file that is deleted, or only in memory, keeps. */
+    static const char deleted[] = " (deleted)";
+    u64 status[18], end = (u64)length - (sizeof deleted - 1);
     room[length] = 0;
+    if ((u64)length >= sizeof deleted && same_text(room + end, deleted) &&
+        !failed(KERNEL_2(__NR_fstat, request->fd, status)) && status[2] == 0) { /* st_nlink */
+        room[end] = 0;
+    }
     return room;
 }
 

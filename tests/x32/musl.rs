@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::programs::{built, companions, seconds, sources, Program};
 
 /// What musl cannot be asked, and why. C++ is left out as well: there is no library of it for musl.
-pub const LEFT_OUT: [(&str, &str); 8] = [
+pub const LEFT_OUT: [(&str, &str); 9] = [
     ("batches", "recvmmsg is an exception with glibc, and musl fails before it comes to that"),
     ("files", "musl 1.2.3 has no struct statx"),
     ("loading", "no program can load a library: musl is built without shared objects"),
@@ -17,6 +17,7 @@ pub const LEFT_OUT: [(&str, &str); 8] = [
     ("storms", "musl has no pthread_sigqueue"),
     ("timers", "musl's mq_notify cancels a detached thread that may have ended, and waits for ever or faults at its memory"),
     ("tracing", "ptrace is an exception with glibc, and musl prints other sizes"),
+    ("vdso_signals", "musl's restorer has no unwind tables, and no unwinder knows it once it is rewritten (docs/x32.md)"),
     ("vectors", "musl 1.2.3 has no preadv2"),
 ];
 

@@ -8,7 +8,9 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #ifdef __ILP32__
@@ -211,7 +213,34 @@ static void memory(void) {
     VALUE(right);
 }
 
-int main(void) {
+/* The name of a process whose program is a file in memory: since Linux 6.14 that file's. */
+static void name_of_program_in_memory(const char *path) {
+    static char content[1 << 22];
+    struct utsname machine;
+    int major = 0, minor = 0, from = open(path, O_RDONLY), memory = memfd_create("program", MFD_CLOEXEC);
+    ssize_t size = read(from, content, sizeof content);
+    close(from);
+    uname(&machine);
+    sscanf(machine.release, "%d.%d", &major, &minor);
+    if (major < 6 || (major == 6 && minor < 14) || write(memory, content, size) != size)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        fexecve(memory, (char *[]){"x", "name", NULL}, environ);
+        _exit(1);
+    }
+    ended("in memory", child);
+    close(memory);
+}
+
+int main(int count, char **words) {
+    if (count > 1) {
+        char name[17] = "";
+        prctl(PR_GET_NAME, name);
+        TEXT(name);
+        return 0;
+    }
+    name_of_program_in_memory(words[0]);
     futexes();
     files();
     mounts_and_modules();
