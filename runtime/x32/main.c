@@ -454,7 +454,7 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
     if (!settings.valgrind) {
         describe(&program, &stack, heap);
     }
-    space_begin_heap(heap);
+    space_begin_heap(program.heap_start, heap);
     name_process(name);
 
     interception_begin(settings.valgrind, settings.seccomp);

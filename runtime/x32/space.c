@@ -258,11 +258,28 @@ u64 space_find(u64 size, u64 alignment, u64 low, u64 high) {
 /* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program asks for it. */
 #define LOWEST 0x10000UL
 
+/* Between the program and its heap: for trampolines, and for what the program itself puts there. */
+static struct { u64 low, high; } gap;
+
+static u64 search_up(u64 pages, u64 alignment) {
+    u64 found = find_up(pages, alignment, base, TASK_SIZE);
+    found = found != 0 || gap.high == 0 ? found : find_up(pages, alignment, LOWEST, gap.low);
+    return found != 0 ? found : find_up(pages, alignment, gap.high != 0 ? gap.high : LOWEST, base);
+}
+
+static u64 search_down(u64 pages, u64 alignment, u64 high) {
+    u64 found = high > gap.high ? find_down(pages, alignment, gap.high != 0 ? gap.high : LOWEST, high) : 0;
+    found = found != 0 || gap.high == 0
+                ? found
+                : find_down(pages, alignment, LOWEST, high < gap.low ? high : gap.low);
+    /* As the kernel: above the base only when there is nothing below. */
+    return found != 0 ? found : find_up(pages, alignment, base, TASK_SIZE);
+}
+
 static u64 search(u64 size, u64 alignment) {
     u64 pages = ROUND_UP(size, PAGE) / PAGE;
     if (bottom_up) {
-        u64 found = find_up(pages, alignment, base, TASK_SIZE);
-        return found != 0 ? found : find_up(pages, alignment, LOWEST, base);
+        return search_up(pages, alignment);
     }
     u64 high = __atomic_load_n(&highest_free, __ATOMIC_RELAXED);
     high = high < base ? high : base;
@@ -274,9 +291,7 @@ static u64 search(u64 size, u64 alignment) {
     if (page * PAGE < high) {
         __atomic_compare_exchange_n(&highest_free, &high, page * PAGE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
-    u64 found = find_down(pages, alignment, LOWEST, page * PAGE);
-    /* As the kernel: above the base only when there is nothing below. */
-    return found != 0 ? found : find_up(pages, alignment, base, TASK_SIZE);
+    return search_down(pages, alignment, page * PAGE);
 }
 
 void space_begin(u64 mapping_base, int legacy) {
@@ -587,7 +602,11 @@ static int heap_is_kernels;
 /* The kernel's own heap can be put where the program wants it, without any right, where
  * CONFIG_CHECKPOINT_RESTORE is set; then brk is the kernel's, with its limits and its name. Elsewhere it is
  * made of mappings. */
-void space_begin_heap(u64 start) {
+void space_begin_heap(u64 program_end, u64 start) {
+    if (program_end < base) {
+        gap.low = program_end;
+        gap.high = start < base ? start : base;
+    }
     heap_start = heap_end = start;
     heap_is_kernels = (u64)KERNEL_1(__NR_brk, 0) == start;
 }

@@ -44,7 +44,7 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
 long space_map_within(u64 size, u64 protection, u64 low, u64 high);
 
 /* The program's heap begins at `start`. */
-void space_begin_heap(u64 start);
+void space_begin_heap(u64 program_end, u64 start);
 u64 space_heap_start(void);
 u64 space_heap_end(void);
 long space_break(u64 wanted);
