@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use crate::heap::profile::Profile;
-use crate::heap::site::{self, Site};
+use crate::heap::profile::{Frame, Profile};
+use crate::heap::site::{self, Program, Site};
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
@@ -28,16 +28,22 @@ pub struct Wrapper {
 /// name, which ends the search, since only the user knows whether it is a wrapper.
 pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     let mut found: Vec<Wrapper> = Vec::new();
+    // Those that have one caller so far, which may be a wrapper of theirs with several.
+    let mut pending: Vec<Wrapper> = Vec::new();
     let mut through: Vec<String> = Vec::new();
-    while found.len() < DEEPEST {
+    while through.len() < DEEPEST {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else { break };
-        through.push(function.clone());
-        if callers(&site::sites(profile, program, &through), program, &function) < 2 {
-            break;
-        }
+        let outside = [through.clone(), vec![function.clone()]].concat();
+        let callers = callers(profile, program, [&through, &outside], &function);
+        through = outside;
         let is_thin = is_allocator(&function);
-        found.push(Wrapper { function, share, is_thin });
+        pending.push(Wrapper { function, share, is_thin });
+        match callers.as_slice() {
+            [_, _, ..] => found.append(&mut pending),
+            [only] if is_allocator(&only.function) => {}
+            _ => break,
+        }
         if !is_thin {
             break;
         }
@@ -56,13 +62,24 @@ fn largest(sites: &[Site]) -> Option<(String, f64)> {
     (all > 0).then(|| (function.to_owned(), most as f64 / all as f64))
 }
 
-/// The number of sites in the program that allocate, outside of the function itself: what has no caller in the program stays at its
-/// own lines.
-fn callers(sites: &[Site], program: &str, function: &str) -> usize {
-    let is_outside = |site: &&Site| bare(&site.function) != function;
-    let own =
-        sites.iter().filter(|site| site.module == program && site.values.peak_bytes > 0).filter(is_outside);
-    own.map(Site::key).collect::<FxHashSet<_>>().len()
+/// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function if these
+/// wrappers are left out, and outside of it if those are. What has no caller in the program stays at its own lines.
+fn callers(profile: &Profile, program: &str, [inside, outside]: [&[String]; 2], function: &str) -> Vec<Site> {
+    let (inside, outside) = (Program::of(profile, program, inside), Program::of(profile, program, outside));
+    let mut known = FxHashSet::default();
+    let mut found = Vec::new();
+    for sample in profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0) {
+        let frames: Vec<&Frame> =
+            sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
+        if bare(&site::of_frames(&frames, sample.values, &inside).function) != function {
+            continue;
+        }
+        let caller = site::of_frames(&frames, sample.values, &outside);
+        if caller.module == program && bare(&caller.function) != function && known.insert(caller.key()) {
+            found.push(caller);
+        }
+    }
+    found
 }
 
 /// A function's name without its parameters.
@@ -98,7 +115,7 @@ pub(crate) fn is_allocator(function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::profile::{Frame, Sample, Values};
+    use crate::heap::profile::{Sample, Values};
 
     /// A program whose stacks are these functions, the outermost first, each with so many bytes.
     fn profile(stacks: &[(&[&str], u64)]) -> Profile {
@@ -166,5 +183,24 @@ mod tests {
         ])
         .is_empty());
         assert!(found(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_function_with_one_caller_hides_nothing_whatever_else_allocates() {
+        for name in ["alloc_table", "load_orders"] {
+            assert!(
+                found(&[
+                    (&["main", name], 95),
+                    (&["main", "other"], 3),
+                    (&["main", "third"], 1),
+                    (&["main", "fourth", "malloc_hook"], 1)
+                ])
+                .is_empty(),
+                "{name}"
+            );
+        }
+        assert!(found(&[(&["main"], 95), (&["main", "other"], 3), (&["main", "third"], 2)]).is_empty());
+        // A wrapper whose only caller is a wrapper without two callers hides nothing, either.
+        assert!(found(&[(&["main", "make", "xcalloc", "xmalloc"], 95), (&["main", "other"], 5)]).is_empty());
     }
 }
