@@ -182,6 +182,52 @@ fn a_drawing_has_every_byte_of_both() {
 }
 
 #[test]
+fn rows_of_a_drawing_sum_to_the_object_also_with_virtual_bases_and_reused_padding() {
+    const BASES: &str = r"
+struct VB { virtual ~VB(); long v; char t; };
+struct V1 : virtual VB { int x; };
+struct V2 : virtual VB { long y; char yy; };
+struct VD : V1, V2 { void* q; };
+struct NP { NP(); long a; char b; };
+struct DNP : NP { char c; void* p; };
+struct Empty {};
+struct Own : Empty { void* p; char c; };
+unsigned size(VD& vd, DNP& dnp, Own& own) { return sizeof(vd) + sizeof(dnp) + sizeof(own); }
+";
+    let programs = Programs::new();
+    programs.write("bases.cc", BASES);
+    let layouts =
+        ABIS.map(|(_, option)| layout::read(&programs.build("g++", "bases.cc", &[option]), 2).unwrap());
+    for variant in &layouts[1..] {
+        let comparison = layout::compare(&layouts[0], variant, &Weights::new());
+        for name in ["VD", "DNP", "Own"] {
+            let difference = of(&comparison, name);
+            let drawing = layout::drawing::draw(&layouts[0], variant, difference).unwrap();
+            let size = |place: Option<&layout::drawing::Place>| place.map_or(0, |place| place.size);
+            let sums = |of: &dyn Fn(&layout::drawing::Row) -> u64| drawing.rows.iter().map(of).sum::<u64>();
+            let [a, b] = [sums(&|row| size(row.baseline.as_ref())), sums(&|row| size(row.variant.as_ref()))];
+            assert_eq!([a, b], [difference.baseline_size, difference.variant_size], "{name} {drawing:#?}");
+            // By cause, too.
+            let mut rows: BTreeMap<String, i64> = BTreeMap::new();
+            for (cause, bytes) in drawing.rows.iter().flat_map(|row| row.causes.clone()) {
+                *rows.entry(cause).or_default() += bytes;
+            }
+            let mut whole: BTreeMap<String, i64> = BTreeMap::new();
+            for share in &difference.shares {
+                *whole.entry(share.cause.to_string()).or_default() += share.bytes;
+            }
+            rows.retain(|_, bytes| *bytes != 0);
+            whole.retain(|_, bytes| *bytes != 0);
+            assert_eq!(rows, whole, "{name} {drawing:#?}");
+            // What only the variant has is not last.
+            let offsets: Vec<u64> =
+                drawing.rows.iter().filter_map(|row| Some(row.variant.as_ref()?.offset)).collect();
+            assert!(offsets.is_sorted(), "{name} {drawing:#?}");
+        }
+    }
+}
+
+#[test]
 fn a_buffer_of_a_pointer_or_a_number_has_the_causes_of_that() {
     const BUFFERS: &str = r"
 namespace __gnu_cxx { template<class T> struct __aligned_membuf { unsigned char _M_storage[sizeof(T)]; }; }

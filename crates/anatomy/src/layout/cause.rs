@@ -131,17 +131,32 @@ impl<'l> Differ<'l> {
         shares
     }
 
-    /// Why a member has another size in the variant.
-    pub fn of_members(&mut self, a: &'l Member, b: &'l Member) -> Vec<(String, i64)> {
+    /// Why a member has more or fewer bytes in the variant, of which each has so many.
+    pub(super) fn of_members(&mut self, a: (&'l Member, u64), b: (&'l Member, u64)) -> Vec<(String, i64)> {
+        let ((a, a_bytes), (b, b_bytes)) = (a, b);
         if a.bits.is_some() {
             return Vec::new();
         }
-        let pair = (a.ty, self.baseline.size(a.ty), b.ty, self.variant.size(b.ty), Part::Whole);
-        self.types(pair)
+        self.types((a.ty, a_bytes, b.ty, b_bytes, part_of(a)))
             .iter()
             .filter(|(_, bytes)| *bytes != 0)
             .map(|(cause, bytes)| (cause.to_string(), *bytes))
             .collect()
+    }
+
+    /// Why padding is of another size in the variant. The piece is the baseline's, or else the variant's.
+    pub(super) fn of_padding(
+        &self,
+        [a, b]: [&Aggregate; 2],
+        pairs: &Pairs,
+        piece: Piece,
+        is_of_baseline: bool,
+    ) -> Cause {
+        let padding = Padding { baseline: self.baseline, variant: self.variant, a, b, pairs };
+        match piece {
+            Piece::Hole(number) if !is_of_baseline => padding.cause_of_variant(number),
+            piece => padding.cause(piece),
+        }
     }
 
     /// Adds up the differences of all pieces of two aggregates.
@@ -207,10 +222,7 @@ impl<'l> Differ<'l> {
     }
 
     fn members(&mut self, matched: &Matched<'l>, a_bytes: u64, b_bytes: u64, sums: &mut Sums) {
-        let part = match matched.baseline.role {
-            Role::Base | Role::VirtualBase => Part::Base,
-            _ => Part::Whole,
-        };
+        let part = part_of(matched.baseline);
         let (a, b) = (matched.baseline.ty, matched.variant.ty);
         let nested = self.nested_name(a);
         for (cause, bytes) in self.types((a, a_bytes, b, b_bytes, part)).iter() {
@@ -329,6 +341,14 @@ impl<'l> Differ<'l> {
             }
         };
         vec![(cause, bytes)]
+    }
+}
+
+/// What a member is of its type's object.
+fn part_of(member: &Member) -> Part {
+    match member.role {
+        Role::Base | Role::VirtualBase => Part::Base,
+        _ => Part::Whole,
     }
 }
 
