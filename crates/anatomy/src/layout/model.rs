@@ -21,6 +21,8 @@ pub struct Layouts {
     pub aggregates: Vec<TypeId>,
     /// How many units were read.
     pub units: usize,
+    /// Whether the units describe types of any kind: those of `-g1` have lines alone, and a program may have numbers alone.
+    pub describes_types: bool,
     /// What could not be read, each reason once, with the number of its cases.
     pub unread: Vec<Unread>,
     pub(crate) derived: Vec<Derived>,

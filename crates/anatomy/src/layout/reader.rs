@@ -4,7 +4,7 @@
 mod names;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gimli::constants as dw;
@@ -73,6 +73,8 @@ pub(super) struct RawMember {
 pub(super) struct Found {
     shards: Vec<Mutex<FxHashMap<Key, RawType>>>,
     name_bytes: AtomicUsize,
+    /// Whether any unit describes a type.
+    pub describes_types: AtomicBool,
     hashing: [RandomState; 2],
 }
 
@@ -81,6 +83,7 @@ impl Found {
         Found {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             name_bytes: AtomicUsize::new(0),
+            describes_types: AtomicBool::new(false),
             hashing: [RandomState::new(), RandomState::new()],
         }
     }
@@ -183,6 +186,9 @@ impl<'p, 'a> Reader<'p, 'a> {
         self.load(0, unit);
         for index in 0..self.loaded[0].table.dies.len() as u32 {
             let die = &self.loaded[0].table.dies[index as usize];
+            if die.tag == dw::DW_TAG_base_type || die.is_aggregate() {
+                self.found.describes_types.store(true, Ordering::Relaxed);
+            }
             if die.tag == dw::DW_TAG_imported_unit {
                 let to = die.ty;
                 self.import(to);

@@ -108,11 +108,16 @@ fn eliminate(blocks: &mut [Blocks]) {
 
 impl TypedSide {
     fn remark_on(&mut self, program: &str, file: &ProgramTypes) {
-        if file.layouts.types.is_empty() && self.remarks.is_empty() {
-            self.remarks.push(format!(
-                "{program} has no debug information: only classes with virtual functions and what libraries allocate have types, none has a layout (build it with -g)"
-            ));
+        if file.layouts.describes_types || !self.remarks.is_empty() {
+            return;
         }
+        let what = match file.layouts.units {
+            0 => "no debug information",
+            _ => "debug information without types",
+        };
+        self.remarks.push(format!(
+            "{program} has {what}: only classes with virtual functions and what libraries allocate have types, none has a layout (build it with -g)"
+        ));
     }
 }
 
