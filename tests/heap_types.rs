@@ -259,6 +259,44 @@ fn without_debug_information_and_source_no_type_of_c_is_output_of() {
     );
 }
 
+/// What `explain` remarks on the types of a log.
+fn remarks(lab: &Laboratory, of: &Recorded) -> String {
+    let output = lab.widthwise(&["explain", of.log.to_str().unwrap(), "--json"]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    output.json()["types"]["remarks"].to_string()
+}
+
+#[test]
+fn a_program_of_numbers_alone_has_debug_information_if_it_was_built_with_it() {
+    let lab = Laboratory::new();
+    lab.write(
+        "numbers.c",
+        "#include <stdlib.h>\nint main(void) {\n    int *a = malloc(400000 * sizeof(int));\n    a[3] = 0;\n    return a[3];\n}\n",
+    );
+    let of = |options| remarks(&lab, &recorded(&lab, "gcc", "numbers.c", options, ABIS[0]));
+    assert_eq!(of("-O0"), "[]");
+    assert!(of("-O0 -g1").contains("has debug information without types"), "{}", of("-O0 -g1"));
+    assert!(of("-O0 -g0").contains("has no debug information"), "{}", of("-O0 -g0"));
+}
+
+#[test]
+fn characters_of_strdup_are_one_type_in_every_abi() {
+    let lab = Laboratory::new();
+    lab.write(
+        "copies.c",
+        "#include <stdlib.h>\n#include <string.h>\nchar *kept[1000];\nint main(void) {\n    for (int i = 0; i < 1000; i++)\n        \
+         kept[i] = i % 2 ? strdup(\"twenty-two characters\") : strndup(\"twenty-two characters\", 30);\n    return 0;\n}\n",
+    );
+    let a = recorded(&lab, "gcc", "copies.c", "-O1", ABIS[0]);
+    for abi in &ABIS[1..] {
+        let json = explained(&lab, &a, &recorded(&lab, "gcc", "copies.c", "-O1", *abi));
+        sums_are_exact(&json);
+        let text = json["types"].to_string();
+        assert!(text.contains("strdup") && !text.contains("__str"), "{abi:?} {text}");
+        assert!(!text.contains("in one of the two only"), "{abi:?} {text}");
+    }
+}
+
 /// Classes of `shapes.cpp`, with the bytes of an object in LP64 and ILP32.
 const CLASSES: [(&str, [i64; 2]); 4] = [
     ("Square", [24, 12]),

@@ -11,6 +11,18 @@ const RESERVE: &str = "libstdc++'s reserve for exceptions";
 /// No smaller block of libstdc++'s start is the reserve.
 const LEAST_RESERVE: u64 = 8 << 10;
 
+/// Functions of the C library with a second name, which one ABI's symbol table may have first (glibc's string/strdup.c, strndup.c, libio/iogetdelim.c).
+const SECOND_NAMES: [(&str, &str); 3] =
+    [("__strdup", "strdup"), ("__strndup", "strndup"), ("_IO_getdelim", "getdelim")];
+
+/// A function's public name, so that blocks of one function are of one origin in all ABIs.
+pub fn public_name(function: String) -> String {
+    match SECOND_NAMES.iter().find(|(second, _)| *second == function) {
+        Some((_, public)) => (*public).to_owned(),
+        None => function,
+    }
+}
+
 /// The buffer that an origin's blocks are, if it is a known one.
 pub fn buffer(origin: &Origin) -> Option<Found> {
     let file = |number: usize| {
@@ -36,4 +48,16 @@ pub fn buffer(origin: &Origin) -> Option<Found> {
         source: Source::Library,
         cookie: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::public_name;
+
+    #[test]
+    fn a_function_of_the_c_library_has_one_name_whichever_the_symbol_table_has_first() {
+        for (name, public) in [("__strdup", "strdup"), ("strdup", "strdup"), ("std::string", "std::string")] {
+            assert_eq!(public_name(name.to_owned()), public);
+        }
+    }
 }

@@ -160,7 +160,7 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
     let id = known.and_then(|(file, known)| Some((file.clone(), known.id?)));
     let mut found = Found {
         name: named.name,
-        container: named.container,
+        container: named.container.map(library::public_name),
         size,
         id,
         library: None,
