@@ -43,19 +43,20 @@ pub struct RssAndHeap {
 }
 
 impl RssAndHeap {
-    /// Resident but not allocated: kept by the allocator. 0 if untouched blocks outweigh it.
+    /// Resident but not allocated: kept by the allocator. At least so much: untouched blocks in mappings may hide what it keeps in
+    /// mappings, and those in the heap segment what it keeps there, but the former hide nothing of the latter.
     pub fn kept(&self) -> u64 {
-        self.resident.saturating_sub(self.live)
+        self.resident.saturating_sub(self.live).max(self.kept_in_heap())
     }
 
     /// Of [`RssAndHeap::kept`]: within the heap segment, of which only the top can be returned to the system.
     pub fn kept_in_heap(&self) -> u64 {
-        self.resident_heap.saturating_sub(self.live_main).min(self.kept())
+        self.resident_heap.saturating_sub(self.live_main)
     }
 
-    /// Allocated but never touched, so that the system has not given the pages yet.
+    /// Allocated but never touched, so that the system has not given the pages yet: as much at least.
     pub fn untouched(&self) -> u64 {
-        self.live.saturating_sub(self.resident)
+        self.live.saturating_add(self.kept()).saturating_sub(self.resident)
     }
 }
 
@@ -272,5 +273,15 @@ mod tests {
             RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 0)
                 .unwrap();
         assert_eq!((compared.moments[0].kept(), compared.moments[0].untouched()), (0, 470));
+    }
+
+    #[test]
+    fn an_untouched_mapping_does_not_hide_what_the_allocator_keeps_in_the_heap() {
+        let moments = [Moment { bytes: 2_020, main_bytes: 20, mapped_bytes: 2_000, ..Moment::default() }];
+        let system = [SystemMoment { at_ns: 1, heap: 40, mmapped: 1 }];
+        let courses = [Course { began_ns: 0, ended_ns: None, moments: &moments }];
+        let mean = RssAgainstHeap::of(&courses, &system, 0).unwrap().mean;
+        assert_eq!((mean.live, mean.live_main, mean.resident), (2_020, 20, 41));
+        assert_eq!((mean.kept(), mean.kept_in_heap(), mean.untouched()), (20, 20, 1_999));
     }
 }

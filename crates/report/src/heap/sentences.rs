@@ -34,12 +34,15 @@ fn smaller(judged: &Judged) -> Option<String> {
     })
 }
 
-/// `51 % less`, or that it is equal within the variation.
+/// `51 % less`, and whether that is beyond the variation. A difference that is not clear is no equality.
 fn less(judged: &Judged) -> String {
-    match judged.found.word {
-        Word::Lower => format!("{} less", share_of_change(judged)),
-        Word::Higher => format!("{} more", share_of_change(judged)),
-        _ => "as much, within the variation of the recordings".to_owned(),
+    let word = if judged.b < judged.a { "less" } else { "more" };
+    match (judged.found.word, share_of_change(judged)) {
+        (Word::Lower, share) => format!("{share} less"),
+        (Word::Higher, share) => format!("{share} more"),
+        (Word::NoDifference, _) => "as much, within the variation of the recordings".to_owned(),
+        _ if judged.a == judged.b => "as much".to_owned(),
+        (_, share) => format!("{share} {word}, which is within the variation of the recordings,"),
     }
 }
 
@@ -202,6 +205,10 @@ impl Explanation<'_> {
             _ if a.peak_bytes == b.peak_bytes && peak.found.floor == Some(0.0) => {
                 format!("{} and {} have the same {peak_heap}: {from}, in {blocks} blocks.", a.name, b.name)
             }
+            (Word::Inconclusive, _) => format!(
+                "The recordings of {} and {} establish no difference in their {peak_heap}: {from} and {to}{reason}.",
+                a.name, b.name
+            ),
             _ => format!(
                 "{} and {} do not differ in their {peak_heap}, within the variation of the recordings: {from} and {to}{reason}.",
                 a.name, b.name
@@ -290,11 +297,12 @@ impl Explanation<'_> {
         }
         let summary = self.a.system.as_ref()?;
         Some(format!(
-            "{}: the system has given {} for the heap on average, and the program has {} allocated; the allocator keeps {}.",
+            "{}: the system has given {} for the heap on average, and the program has {} allocated{}; {}.",
             self.a.name,
             bytes(summary.resident_bytes),
             bytes(summary.asked_bytes),
-            bytes(summary.kept_bytes)
+            with_mappings(&[self.a], summary.asked_bytes),
+            kept_of_one(summary)
         ))
     }
 
@@ -343,13 +351,14 @@ impl Explanation<'_> {
             let cause = Cause::of(system);
             let mut sentences = vec![format!(
                 "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the \
-                 program requests {} ({} → {}){rounding}. {}",
+                 program requests {} ({} → {}{}){rounding}. {}",
                 less(resident),
                 bytes(resident.a),
                 bytes(resident.b),
                 less(asked),
                 bytes(asked.a),
                 bytes(asked.b),
+                with_mappings(&[a, b], asked.a.min(asked.b)),
                 cause.sentence()
             )];
             sentences.extend(cause.of_each(a, b, system));
@@ -375,9 +384,41 @@ impl Explanation<'_> {
             )];
         }
         vec![format!(
-            "On average over the run the system gives {averages}: these differ by no more than recordings of one variant do."
+            "On average over the run the system gives {averages}: these recordings do not establish a difference."
         )]
     }
+}
+
+/// That the requested bytes include mappings of the program's own, where these are much of them.
+fn with_mappings(sides: &[&Side], asked: u64) -> &'static str {
+    match sides.iter().any(|side| side.own_mapped_peak_bytes > asked / 100) {
+        true => ", its own mappings included",
+        false => "",
+    }
+}
+
+/// What the allocator keeps. Allocated memory that is not resident hides some of it.
+fn kept_of_one(summary: &RssSummary) -> String {
+    let (kept, untouched) = (bytes(summary.kept_bytes), bytes(summary.untouched_bytes));
+    if !is_hidden(summary) {
+        return format!("the allocator keeps {kept}");
+    }
+    match is_little(summary) {
+        true => format!(
+            "at least {untouched} of that is not resident, so that the readings do not show how much the allocator keeps"
+        ),
+        false => format!("the allocator keeps at least {kept}, and at least {untouched} of what is allocated is not resident"),
+    }
+}
+
+/// Whether allocated memory that is not resident may hide some of the kept memory.
+fn is_hidden(summary: &RssSummary) -> bool {
+    summary.untouched_bytes.saturating_mul(100) >= summary.resident_bytes.max(1)
+}
+
+/// Whether no kept memory to speak of is seen.
+fn is_little(summary: &RssSummary) -> bool {
+    summary.kept_bytes.saturating_mul(100) < summary.resident_bytes
 }
 
 fn change_of(judged: &Judged) -> f64 {
@@ -415,8 +456,8 @@ impl Cause {
             Cause::Kept => "The rest is due to the allocator, not to the ABI.",
             Cause::Untouched => "The rest was allocated and never written to: the system gives no memory for it.",
             Cause::Unknown => {
-                "Neither keeps more of what was freed, or leaves more untouched, than the other, by more than recordings of \
-                 one differ: when each has how much makes the rest."
+                "By the readings, neither keeps more of what was freed, or leaves more untouched, than the other, by more than \
+                 recordings of one differ: when each has how much makes the rest."
             }
         }
     }
@@ -425,13 +466,13 @@ impl Cause {
     fn of_each(self, a: &Side, b: &Side, system: &SystemDifferences) -> Option<String> {
         let summaries = [(a, a.system?), (b, b.system?)];
         let of_side = |(side, summary): (&Side, RssSummary)| {
-            match self {
-            Cause::Kept if summary.kept_bytes * 100 < summary.resident_bytes => {
-                format!("{} keeps almost no freed memory", side.name)
-            }
-            _ => format!(
-                "{} keeps {} of freed memory, {} of them within the heap, of which only the top returns to the system",
+            match (is_little(&summary), is_hidden(&summary)) {
+            (true, false) => format!("{} keeps almost no freed memory", side.name),
+            (true, true) => format!("no freed memory is seen that {} keeps", side.name),
+            (false, is_hidden) => format!(
+                "{} keeps {}{} of freed memory, {} of them within the heap, of which only the top returns to the system",
                 side.name,
+                if is_hidden { "at least " } else { "" },
                 bytes(summary.kept_bytes),
                 bytes(summary.kept_in_heap_bytes)
             ),
@@ -466,4 +507,48 @@ fn large_blocks(a: &Side, b: &Side) -> Option<String> {
         had(a),
         had(b)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_verdict::repeats::Difference;
+    use widthwise_verdict::Word;
+
+    use super::*;
+
+    fn judged(word: Word, a: u64, b: u64) -> Judged {
+        Judged { quantity: "mean_asked", a, b, found: Difference { word, ..Difference::withheld("") } }
+    }
+
+    #[test]
+    fn only_an_established_equality_is_called_as_much() {
+        assert_eq!(less(&judged(Word::Lower, 200, 150)), "25 % less");
+        assert_eq!(
+            less(&judged(Word::NoDifference, 1000, 1001)),
+            "as much, within the variation of the recordings"
+        );
+        for (b, words) in [(150, "25 % less"), (250, "25 % more")] {
+            let text = less(&judged(Word::Inconclusive, 200, b));
+            assert_eq!(text, format!("{words}, which is within the variation of the recordings,"));
+        }
+    }
+
+    #[test]
+    fn what_untouched_memory_may_hide_is_a_lower_bound() {
+        let of = |kept_bytes, untouched_bytes| {
+            let summary = RssSummary {
+                resident_bytes: 4_000_000,
+                kept_bytes,
+                untouched_bytes,
+                ..RssSummary::default()
+            };
+            kept_of_one(&summary)
+        };
+        assert_eq!(of(2_000_000, 0), "the allocator keeps 2.00 MB");
+        assert_eq!(of(0, 0), "the allocator keeps 0 B");
+        let both = of(2_000_000, 20_000_000);
+        assert!(both.starts_with("the allocator keeps at least 2.00 MB, and at least 20.0 MB of "), "{both}");
+        let hidden = of(0, 20_000_000);
+        assert!(hidden.contains("do not show how much the allocator keeps"), "{hidden}");
+    }
 }

@@ -160,7 +160,7 @@ pub struct ProcessSums {
 }
 
 /// RSS against heap. Bytes; means over time, except the peak.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct RssSummary {
     /// Resident: the heap, and anonymous mappings.
     pub resident_bytes: u64,
