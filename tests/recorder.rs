@@ -1,6 +1,8 @@
 //! The heap recorder does not change the program that it records: its stacks, forks, limits, descriptors and signals
 //! are unaffected, and no allocation is lost because of them.
 
+use std::path::Path;
+
 use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::recording::{Ended, Facts, Run, ABIS};
 use crate::laboratory::{is_root, names, Laboratory};
@@ -227,6 +229,33 @@ fn executed_programs_are_recorded_with_an_empty_environment_too() {
         let (_, facts) = whole(&lab, "./forks exec clearenv");
         assert_eq!(facts.blocks_of("leaf"), (7, 7), "{abi}");
         assert_eq!(facts.blocks_of("place"), (4, 4), "{abi}");
+    }
+}
+
+#[test]
+fn the_heap_of_widthwise_exec_is_not_that_of_the_program_which_it_starts() {
+    let lab = Laboratory::new();
+    lab.write("one.c", "#include <stdlib.h>\nint main(void) {\n    return malloc(1000) == 0;\n}\n");
+    lab.gcc("-g -mx32 -idirafter /usr/include/x86_64-linux-gnu one.c -o one");
+    lab.copy(Path::new(env!("CARGO_BIN_EXE_widthwise")), "widthwise");
+    let ended = Run::of(&lab, "./widthwise exec ./one").recorded().well();
+    assert_eq!(ended.logs.len(), 1, "{:?}", ended.logs);
+    let facts = ended.explained(&lab).whole();
+    assert_eq!((facts.sum("processes"), facts.sum("peak_bytes"), facts.sum("peak_blocks")), (1, 1000, 1));
+}
+
+#[test]
+fn a_log_that_cannot_be_made_is_reported() {
+    let lab = Laboratory::new();
+    lab.write("one.c", "#include <stdlib.h>\nint main(void) {\n    return malloc(1000) == 0;\n}\n");
+    let absent = lab.path("absent/log").to_str().unwrap().to_owned();
+    for (abi, options) in ABIS {
+        lab.gcc(&format!("-g {options} one.c -o one"));
+        for (log, reason) in [("log", "must be an absolute path"), (&*absent, "no file can be created")] {
+            let ended = Run::of(&lab, "./one").recorded_to(log);
+            assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+            assert!(ended.stderr.contains(reason) && ended.stderr.contains(log), "{abi} {ended:?}");
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 extern const char __libc_single_threaded __attribute__((weak));
 
@@ -147,10 +148,50 @@ void lifecycle_forks(void) { has_children = 1; }
 /* Whether no other process can be writing to the log. */
 static int is_alone(void) { return !has_children && recorder.process_chunk == 0; }
 
+/* `widthwise exec` becomes the program that it starts, which makes a log of its own: its heap is not the
+ * program's. */
+static int is_starter(void) {
+    static const char name[] = "widthwise", verb[] = "exec";
+    const char *file = (const char *)getauxval(AT_EXECFN);
+    const char *last = file == NULL ? NULL : strrchr(file, '/');
+    if (file == NULL || strcmp(last == NULL ? file : last + 1, name) != 0) {
+        return 0;
+    }
+    /* `base` has no name yet. */
+    int fd = kernel_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    long size = fd < 0 ? 0 : kernel_read_at(fd, base, sizeof base - 1, 0);
+    if (fd >= 0) {
+        kernel_close(fd);
+    }
+    base[size > 0 ? size : 0] = 0;
+    size_t first = strlen(base) + 1;
+    return (long)first < size && strcmp(base + first, verb) == 0;
+}
+
+/* Otherwise the program would run unrecorded, and nothing would say why. */
+static void say_no_log(const char *wanted, const char *reason) {
+    const char *const parts[] = {"widthwise heap recorder: no log ", wanted, ": ", reason, "\n"};
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        recorder_say(parts[i], strlen(parts[i]));
+    }
+}
+
+/* Whether a log can be made under that name. */
+static int is_usable(const char *wanted) {
+    if (wanted[0] != '/') {
+        say_no_log(wanted, "WIDTHWISE_HEAP_LOG must be an absolute path");
+    } else if (strlen(wanted) >= sizeof base) {
+        say_no_log(wanted, "the path is too long");
+    } else {
+        return 1;
+    }
+    return 0;
+}
+
 static void start(void) {
     const char *wanted = getenv("WIDTHWISE_HEAP_LOG");
     started = -1;
-    if (wanted == NULL || wanted[0] != '/' || strlen(wanted) >= sizeof base) {
+    if (wanted == NULL || wanted[0] == 0 || is_starter() || !is_usable(wanted)) {
         return;
     }
     strcpy(base, wanted);
@@ -163,7 +204,16 @@ static void start(void) {
     recorder.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &several_threads;
     /* MADV_WIPEONFORK is for memory without a file. */
     struct epoch *epoch = kernel_map(NULL, PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (epoch == NULL || !log_file_open(base) || !begin_process(LOG_NO_PARENT, 0)) {
+    if (epoch == NULL) {
+        return;
+    }
+    if (!log_file_open(base)) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EROFS) {
+            say_no_log(base, "no file can be created in that folder");
+        }
+        return;
+    }
+    if (!begin_process(LOG_NO_PARENT, 0)) {
         return;
     }
     epoch->number = ++epochs;

@@ -75,10 +75,17 @@ impl<'l> Run<'l> {
         let logs = self.lab.path("logs");
         let _ = std::fs::remove_dir_all(&logs);
         std::fs::create_dir(&logs).unwrap();
-        self.ended(preload, Some(&logs))
+        let ended = self.ended(preload, Some(&logs.join("log")));
+        Ended { logs: files_of(&logs), ..ended }
     }
 
-    fn ended(self, preload: Vec<String>, logs: Option<&Path>) -> Ended {
+    /// With the recorder, which is to write to a log of this name.
+    pub fn recorded_to(self, log: &str) -> Ended {
+        let preload = vec![preload(self.lab).to_owned()];
+        self.ended(preload, Some(Path::new(log)))
+    }
+
+    fn ended(self, preload: Vec<String>, log: Option<&Path>) -> Ended {
         let what = self.words.join(" ");
         let file = self.lab.path(self.words[0].trim_start_matches("./"));
         let mut command = match widthwise_x32run::runtime_for(&file).unwrap() {
@@ -93,13 +100,12 @@ impl<'l> Run<'l> {
         if !preload.is_empty() {
             command.env("LD_PRELOAD", preload.join(":"));
         }
-        if let Some(folder) = logs {
-            command.env("WIDTHWISE_HEAP_LOG", folder.join("log"));
+        if let Some(log) = log {
+            command.env("WIDTHWISE_HEAP_LOG", log);
         }
         prepare(&mut command, self.limits);
         let (status, stdout, stderr) = before_deadline(&mut command, &what);
-        let logs = logs.map(files_of).unwrap_or_default();
-        Ended { what, status, stdout, stderr, logs }
+        Ended { what, status, stdout, stderr, logs: Vec::new() }
     }
 }
 
