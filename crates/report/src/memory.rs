@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{reduction, Class, Level, Reading, Series, Totals, AT_PEAK, NEAR_PEAK};
 use widthwise_experiment::metric::{self, Family};
-use widthwise_experiment::outcome::RoundKind;
+use widthwise_experiment::outcome::{Reading as Amount, RoundKind, Run};
 use widthwise_experiment::Metric;
 use widthwise_verdict::wording::share;
 use widthwise_verdict::{Word, FEWEST_PAIRS};
@@ -27,10 +27,23 @@ pub struct LastReading<'a> {
     pub run: &'a MemoryRun,
     /// Its largest reading.
     pub peak: &'a Reading,
-    /// The share of the tree's peak that this reading has, 0 to 1.
+    /// The share of the tree's peak that this reading has, 0 to 1: at least, if the peak has two bounds.
     pub share: f64,
+    /// Whether the peak has two bounds, of which the share is the upper one's.
+    has_two_bounds: bool,
     /// Its largest smaps snapshot, if that has the same share: a pagemap scan lacks some figures.
     full: Option<&'a Reading>,
+}
+
+impl LastReading<'_> {
+    /// Behind its share in per cent: the share is the least that it may be.
+    pub fn or_more(&self) -> &'static str {
+        if self.has_two_bounds {
+            " or more"
+        } else {
+            ""
+        }
+    }
 }
 
 /// Runs of complete rounds, with at least one reading.
@@ -50,11 +63,15 @@ fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun
 /// The upper bound of the tree's peak in a run: its sample's or, without one (archives of version 2), the
 /// highest reading. Infinite where there is no bound.
 fn highest(comparison: &Comparison, run: &MemoryRun) -> f64 {
-    let of_run =
-        comparison.runs.iter().find(|other| other.round == run.round && other.variant == run.variant);
-    let sampled = of_run.and_then(|of_run| of_run.sample.get("tree_peak")).map(|reading| reading.highest());
     let read = || metric::find("tree_peak").and_then(|peak| run.series.figure(peak)).unwrap_or(0.0);
-    sampled.unwrap_or_else(read)
+    sampled_peak(comparison, run).map_or_else(read, Amount::highest)
+}
+
+/// The tree's peak in a run, with its bounds.
+fn sampled_peak<'a>(comparison: &Comparison<'a>, run: &MemoryRun) -> Option<&'a Amount> {
+    let all: &'a [Run] = comparison.runs;
+    let of_run = all.iter().find(|other| other.round == run.round && other.variant == run.variant);
+    of_run?.sample.get("tree_peak")
 }
 
 /// The share of the tree's peak that a reading has; at most 1.
@@ -85,7 +102,9 @@ pub fn portraits<'a>(comparison: &Comparison<'a>) -> Vec<LastReading<'a>> {
         let run: &'a MemoryRun = runs.get(runs.len().checked_sub(1)? / 2)?;
         let peak = run.series.peak()?;
         let full = run.series.full_peak().filter(|full| share_of_peak(comparison, run, full) >= NEAR_PEAK);
-        Some(LastReading { variant: name, run, peak, share: share_of_peak(comparison, run, peak), full })
+        let share = share_of_peak(comparison, run, peak);
+        let has_two_bounds = sampled_peak(comparison, run).is_some_and(|peak| peak.upper.is_some());
+        Some(LastReading { variant: name, run, peak, share, has_two_bounds, full })
     };
     comparison.campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
 }
@@ -247,10 +266,11 @@ pub(crate) fn judged(comparison: &Comparison, a: &str, b: &str, metric: Metric) 
 /// The moment of the portraits' table: `at the peak`, or the share of the peak that was read.
 pub fn moment(portraits: &[LastReading]) -> String {
     let least = portraits.iter().map(|portrait| portrait.share).fold(1.0, f64::min);
+    let more = portraits.iter().map(LastReading::or_more).max().unwrap_or_default();
     if least >= AT_PEAK {
         "at the peak".to_owned()
     } else {
-        format!("at {:.0} % of the peak", (100.0 * least).floor())
+        format!("at {:.0} %{more} of the peak", (100.0 * least).floor())
     }
 }
 

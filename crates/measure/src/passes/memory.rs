@@ -217,7 +217,8 @@ fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
             "is too short for a memory series: to read it would have slowed it by more than 0.5 %".into(),
         );
     }
-    let Some(high) = bounds?.high else {
+    let Bounds { low, high, .. } = bounds?;
+    let Some(high) = high else {
         return Some(
             "may have had processes that the memory series did not see: the kernel reports only to root each process that \
              ends, so that nothing says how high its tree's peak was"
@@ -228,7 +229,29 @@ fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
     if seen as f64 >= AT_PEAK * high as f64 {
         return None;
     }
-    Some(
-        "was larger for a moment than any reading of its memory: what memory was for at the peak is not known".to_owned(),
-    )
+    // Only the lower bound of a tree's peak is known to have been there.
+    let larger = if seen < low { "was larger" } else { "may have been larger" };
+    Some(format!("{larger} than any reading of its memory: what memory was for at the peak is not known"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use widthwise_experiment::memory::{Amounts, Reading, Totals};
+
+    #[test]
+    fn a_reading_as_large_as_the_lower_bound_may_have_missed_the_peak_and_a_smaller_one_has() {
+        let of = |resident, low, high| {
+            let tree = Totals { amounts: Amounts { resident, ..Amounts::default() }, ..Totals::default() };
+            let reading = Reading { at_ns: 1, full: true, tree, processes: Vec::new(), parts: Vec::new() };
+            let series = Series { wall_ns: 1_600_000_000, readings: vec![reading], ..Series::default() };
+            shortcomings(&series, Some(Bounds { low, high: Some(high), source: Source::Smaps }))
+        };
+        assert_eq!(of(131, 131, 137), None);
+        assert!(
+            of(131, 131, 143).is_some_and(|text| text.starts_with("may have been larger than any reading"))
+        );
+        let missed = of(20, 131, 143).expect("it missed the peak");
+        assert!(missed.starts_with("was larger than any reading") && !missed.contains("moment"), "{missed}");
+    }
 }

@@ -116,9 +116,10 @@ impl Sources<'_> {
         };
         if let Some(low) = [a, b].into_iter().find(|portrait| portrait.share < NEAR_PEAK) {
             missing.push(format!(
-                "The memory series of {} saw {:.0} % of its peak: what is resident at the peak is not known.",
+                "The memory series of {} saw {:.0} %{} of its peak: what is resident at the peak is not known.",
                 low.variant,
-                100.0 * low.share
+                (100.0 * low.share).floor(),
+                low.or_more()
             ));
             return None;
         }
