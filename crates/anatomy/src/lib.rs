@@ -4,6 +4,7 @@ mod certainty;
 pub mod code;
 pub mod debug;
 pub mod elf;
+pub mod function_name;
 pub mod heap;
 pub mod import;
 pub mod layout;

@@ -11,6 +11,7 @@ mod types;
 
 use anstyle::Style;
 use serde::Serialize;
+use widthwise_anatomy::function_name::without_parameters;
 use widthwise_anatomy::heap::site::Site;
 use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
@@ -81,7 +82,7 @@ pub fn short_name(name: &str) -> String {
         name.replace(string, "std::string").replace(tight, "std::string").replace("std::__cxx11::", "std::");
     let name = without_parameters(&name);
     if name.chars().count() <= LONG_NAME {
-        return name;
+        return name.to_owned();
     }
     let mut short = String::new();
     let mut depth = 0usize;
@@ -99,28 +100,6 @@ pub fn short_name(name: &str) -> String {
         }
     }
     short
-}
-
-fn without_parameters(name: &str) -> String {
-    let mut depth = 0usize;
-    for (offset, character) in name.char_indices() {
-        match character {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && offset > 0 => {
-                let before = &name[..offset];
-                // The names of the call operator and of members of anonymous namespaces contain brackets.
-                let in_name = before.ends_with("operator")
-                    || name[offset..].starts_with("(anonymous namespace)")
-                    || name[offset..].starts_with("({lambda");
-                if !in_name {
-                    return before.trim_end().to_owned();
-                }
-            }
-            _ => {}
-        }
-    }
-    name.to_owned()
 }
 
 /// The created type, the function that creates it, and its source location.
@@ -252,6 +231,12 @@ mod tests {
         assert_eq!(short_name("fill(Node&, int)"), "fill");
         assert_eq!(short_name("(anonymous namespace)::grow(int)"), "(anonymous namespace)::grow");
         assert_eq!(short_name("A::operator()(int) const"), "A::operator()");
+        assert_eq!(
+            short_name("lam::{lambda(int)#1}::operator()(int) const"),
+            "lam::{lambda(int)#1}::operator()"
+        );
+        assert_eq!(short_name("f_local()::L"), "f_local()::L");
+        assert_eq!(short_name("int (*)(char)"), "int (*)(char)");
         assert_eq!(
             short_name(
                 "std::list<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >"

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use crate::function_name::without_parameters;
 use crate::heap::profile::{Frame, Profile};
 use crate::heap::site::{self, Program, Site};
 
@@ -55,7 +56,7 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
 fn largest(sites: &[Site]) -> Option<(String, f64)> {
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
     for site in sites.iter().filter(|site| site.is_program) {
-        *bytes.entry(bare(&site.function)).or_default() += site.values.peak_bytes;
+        *bytes.entry(without_parameters(&site.function)).or_default() += site.values.peak_bytes;
     }
     let all: u64 = sites.iter().map(|site| site.values.peak_bytes).sum();
     let (function, most) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
@@ -71,29 +72,18 @@ fn callers(profile: &Profile, program: &str, [inside, outside]: [&[String]; 2], 
     for sample in profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0) {
         let frames: Vec<&Frame> =
             sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
-        if bare(&site::of_frames(&frames, sample.values, &inside).function) != function {
+        if without_parameters(&site::of_frames(&frames, sample.values, &inside).function) != function {
             continue;
         }
         let caller = site::of_frames(&frames, sample.values, &outside);
-        if caller.module == program && bare(&caller.function) != function && known.insert(caller.key()) {
+        if caller.module == program
+            && without_parameters(&caller.function) != function
+            && known.insert(caller.key())
+        {
             found.push(caller);
         }
     }
     found
-}
-
-/// A function's name without its parameters.
-fn bare(function: &str) -> &str {
-    let mut depth = 0usize;
-    for (at, c) in function.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && at > 0 => return &function[..at],
-            _ => {}
-        }
-    }
-    function
 }
 
 /// Whether a function has the name of an allocating function, with or without its parameters.
@@ -183,6 +173,13 @@ mod tests {
         ])
         .is_empty());
         assert!(found(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_call_operator_has_its_whole_name() {
+        let of_lambda = "run()::{lambda(int)#1}::operator()(int) const";
+        let stacks: &[(&[&str], u64)] = &[(&["main", "a", of_lambda], 50), (&["main", "b", of_lambda], 45)];
+        assert_eq!(found(stacks), [("run()::{lambda(int)#1}::operator()".to_owned(), false)]);
     }
 
     #[test]
