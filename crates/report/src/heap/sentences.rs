@@ -42,7 +42,7 @@ fn less(judged: &Judged) -> String {
         (Word::Higher, share) => format!("{share} more"),
         (Word::NoDifference, _) => "as much, within the variation of the recordings".to_owned(),
         _ if judged.a == judged.b => "as much".to_owned(),
-        (_, share) => format!("{share} {word}, which is within the variation of the recordings,"),
+        (_, share) => format!("{share} {word}, within the variation of the recordings"),
     }
 }
 
@@ -529,7 +529,7 @@ mod tests {
         );
         for (b, words) in [(150, "25 % less"), (250, "25 % more")] {
             let text = less(&judged(Word::Inconclusive, 200, b));
-            assert_eq!(text, format!("{words}, which is within the variation of the recordings,"));
+            assert_eq!(text, format!("{words}, within the variation of the recordings"));
         }
     }
 
