@@ -467,6 +467,7 @@ impl Interpreter {
             gathering.sample(stack, &values);
         }
         Ok(Recording {
+            is_of_pages: false,
             command: self.command,
             clock: Clock::Milliseconds,
             course: self.course.points(),

@@ -82,11 +82,11 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Reads a file: all snapshots, and the stacks of the one that massif calls the peak (or, where it calls none so, of the one with
-/// most bytes that has stacks).
+/// Reads a file: all snapshots, and the stacks of the one with most bytes that has stacks; of equal ones that which massif calls the
+/// peak. The snapshot of that name may be smaller than others: with `--peak-inaccuracy=0.0` it is one of the end.
 pub fn read(bytes: &[u8]) -> Result<Recording, MassifError> {
     let mut lines = Lines { rest: bytes, number: 0 };
-    lines.value("desc: ", "`desc: ` and massif's options")?;
+    let options = lines.value("desc: ", "`desc: ` and massif's options")?;
     let command = lines.value("cmd: ", "`cmd: ` and the command")?;
     let unit = lines.value("time_unit: ", "`time_unit: i`, `ms` or `B`")?;
     let clock = match unit {
@@ -121,7 +121,7 @@ pub fn read(bytes: &[u8]) -> Result<Recording, MassifError> {
         };
         let better = detailed
             .as_ref()
-            .is_none_or(|(was_peak, best, _)| (is_peak, point.bytes) >= (*was_peak, best.bytes));
+            .is_none_or(|(was_peak, best, _)| (point.bytes, is_peak) >= (best.bytes, *was_peak));
         let mut gathering = better.then(Gathering::default);
         tree(&mut lines, gathering.as_mut())?;
         if let Some(gathering) = gathering {
@@ -133,7 +133,9 @@ pub fn read(bytes: &[u8]) -> Result<Recording, MassifError> {
         None => (None, Default::default()),
     };
     let command = String::from_utf8_lossy(command).into_owned();
-    Ok(Recording { command, clock, course: course.points(), peak, detailed, profile })
+    let is_of_pages =
+        String::from_utf8_lossy(options).split_whitespace().any(|option| option == "--pages-as-heap=yes");
+    Ok(Recording { command, clock, course: course.points(), peak, detailed, profile, is_of_pages })
 }
 
 /// A line of a tree whose children are still to come.

@@ -50,6 +50,8 @@ pub struct Recording {
     pub detailed: Option<Point>,
     /// Its stacks. massif has only bytes at the peak.
     pub profile: Profile,
+    /// Its bytes are of pages that were mapped, not of blocks that were allocated.
+    pub is_of_pages: bool,
 }
 
 /// Builds the course of a heap.

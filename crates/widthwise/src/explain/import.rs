@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use widthwise_anatomy::heap::Profile;
+use widthwise_anatomy::import::recording::Recording;
 use widthwise_anatomy::import::{heaptrack, massif, pprof};
+use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::failure::Failure;
 use crate::output::short;
@@ -93,7 +95,7 @@ fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Imported, Failure>> {
     let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
     if bytes.starts_with(MASSIF) {
         return Some(match massif::read(bytes) {
-            Ok(recording) => Ok(recorded(recording.profile, &recording.command, "massif")),
+            Ok(recording) => Ok(of_massif(recording)),
             Err(error) => Err(failed(&error)),
         });
     }
@@ -109,6 +111,26 @@ fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Imported, Failure>> {
         Ok(profile) => Ok(Imported { profile, program: String::new(), remark: "imported from pprof".into() }),
         Err(error) => Err(failed(&error)),
     })
+}
+
+fn of_massif(recording: Recording) -> Imported {
+    let shown = recording.detailed.map_or(0, |point| point.bytes);
+    let most = recording.peak.bytes;
+    let mut imported = recorded(recording.profile, &recording.command, "massif");
+    if recording.is_of_pages {
+        imported.remark.push_str(
+            "; with --pages-as-heap=yes: the bytes are those of all mapped pages, code and stacks included, not those of the heap",
+        );
+    }
+    // massif takes its peak with an inaccuracy of 1 %.
+    if most - shown.min(most) > most / 100 {
+        imported.remark.push_str(&format!(
+            "; its largest snapshot has {}, and no stacks: the sites are those of the largest with stacks, record with \
+             `--detailed-freq=1`",
+            Quantity { value: most as f64, unit: Unit::Bytes }
+        ));
+    }
+    imported
 }
 
 fn recorded(profile: Profile, command: &str, by: &str) -> Imported {
