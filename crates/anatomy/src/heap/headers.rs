@@ -1,7 +1,10 @@
-//! Files of the C++ standard libraries, recognised by their names without folders: valgrind's tools write no folders.
+//! Files of the C and C++ libraries, recognised by their names without folders: valgrind's tools write no folders. And the libraries
+//! themselves: other profilers read their debug information, too.
 
 /// Prefixes of a library's file names.
-const BEGINNINGS: [&str; 3] = [
+const BEGINNINGS: [&str; 4] = [
+    // glibc, elf: the dynamic linker.
+    "dl-",
     // libstdc++, include/bits: stl_tree.h, stl_list.h, stl_vector.h, stl_uninitialized.h, …
     "stl_",   // libstdc++, include/bits: regex_automaton.h, regex_compiler.tcc, …
     "regex_", // libc++, include: __tree, __hash_table, __split_buffer, …
@@ -9,7 +12,7 @@ const BEGINNINGS: [&str; 3] = [
 ];
 
 /// Complete names, by their folders in the libraries.
-const NAMES: [&str; 37] = [
+const NAMES: [&str; 58] = [
     // libstdc++, include/bits and ext: the way from a container to operator new.
     "alloc_traits.h",
     "allocated_ptr.h",
@@ -50,7 +53,53 @@ const NAMES: [&str; 37] = [
     "construct_at.h",
     "compressed_pair.h",
     "uninitialized_algorithms.h",
+    // glibc: functions that allocate for their callers.
+    "allocatestack.c",
+    "asprintf.c",
+    "filedoalloc.c",
+    "findlocale.c",
+    "fmemopen.c",
+    "getcwd.c",
+    "iofdopen.c",
+    "iofopen.c",
+    "iogetdelim.c",
+    "iopopen.c",
+    "loadlocale.c",
+    "memstream.c",
+    "msort.c",
+    "obstack.c",
+    "opendir.c",
+    "pthread_create.c",
+    "rtld-malloc.h",
+    "setlocale.c",
+    "strdup.c",
+    "strndup.c",
+    "vasprintf.c",
 ];
+
+/// Libraries of the compiler and of the C library, by their names before `.so`.
+const LIBRARIES: [&str; 12] = [
+    "libc",
+    "libm",
+    "libpthread",
+    "libdl",
+    "librt",
+    "libresolv",
+    "libutil",
+    "libstdc++",
+    "libgcc_s",
+    "libc++",
+    "libc++abi",
+    "ld64",
+];
+
+/// Whether an object file is such a library: its sources are no program's own.
+pub fn is_library_module(module: &str) -> bool {
+    let name = module.split(".so").next().unwrap_or(module);
+    name != module
+        && (LIBRARIES.contains(&name)
+            || ["ld-linux", "ld-2.", "libc-2."].iter().any(|start| name.starts_with(start)))
+}
 
 /// Whether a file name without a folder is taken for a standard library's. A source of the program with such a name is taken
 /// for one, too: its caller becomes the site.
@@ -69,8 +118,19 @@ mod tests {
         for library in ["new_allocator.h", "stl_tree.h", "vector", "vector.tcc", "__tree"] {
             assert!(is_library(library), "{library}");
         }
+        for library in ["obstack.c", "dl-init.c", "vasprintf.c"] {
+            assert!(is_library(library), "{library}");
+        }
         for own in ["tree.cpp", "vector.h", "stl.cpp", "main.c", "allocators.h"] {
             assert!(!is_library(own), "{own}");
+        }
+        for library in
+            ["libc.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6.0.30", "libc-2.31.so", "ld64.so.2"]
+        {
+            assert!(is_library_module(library), "{library}");
+        }
+        for own in ["libcurl.so.4", "libc", "prog", "libmine.so", "libcrypto.so.3"] {
+            assert!(!is_library_module(own), "{own}");
         }
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn is_own(frame: &Frame, program: &Program) -> bool {
     {
         return false;
     }
-    if program.is_wrapper(function) {
+    if program.is_wrapper(function) || headers::is_library_module(&frame.module) {
         return false;
     }
     match &frame.file {
@@ -309,6 +309,21 @@ mod tests {
             ("fill(Node&, int)", "a.cpp:12")
         );
         assert_eq!(sites[0].made.as_deref(), Some("std::_List_node<int>"));
+    }
+
+    #[test]
+    fn lines_of_the_c_library_are_no_sites_although_other_profilers_know_them() {
+        let mut library = frame("_obstack_newchunk", Some("./malloc/obstack.c"), 261);
+        library.module = "libc.so.6".to_owned();
+        // valgrind writes neither the folder nor the library.
+        let mut bare = frame("__vasprintf_internal", Some("vasprintf.c"), 71);
+        bare.module = String::new();
+        for inner in [library, bare] {
+            let values = Values { peak_bytes: 4064, peak_count: 1, ..Values::default() };
+            let frames = vec![frame("main", Some("src/r.c"), 18), inner];
+            let profile = Profile { frames, samples: vec![Sample { stack: vec![0, 1], values }] };
+            assert_eq!(sites(&profile, "prog", &[])[0].location(), "r.c:18");
+        }
     }
 
     #[test]
