@@ -37,6 +37,14 @@ impl Sizes {
         }
     }
 
+    /// The size of every block, if they all have one.
+    pub fn only(self) -> Option<u64> {
+        match self {
+            Sizes::Known { one, step: 0 } => Some(one),
+            _ => None,
+        }
+    }
+
     /// Whether each block may be a whole number of elements of this size behind a header.
     pub fn are_multiples(self, element: u64, header: u64) -> bool {
         match self {

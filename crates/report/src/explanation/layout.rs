@@ -206,10 +206,11 @@ impl Layout<'_> {
         if all.is_empty() {
             return;
         }
-        text.push_str(&format!(
-            "  {} types of one size need less with another order of their members\n",
-            all.len()
-        ));
+        let need = match all.len() {
+            1 => "type of one size needs less with another order of its members",
+            _ => "types of one size need less with another order of their members",
+        };
+        text.push_str(&format!("  {} {need}\n", all.len()));
         for of in all.iter().take(self.top) {
             let Some(order) = &of.order else { continue };
             let sentence = format!("{}: {}", place(of), self.order_sentence(order, of));
@@ -223,17 +224,25 @@ impl Layout<'_> {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = self.remarks.clone();
         let of = &self.comparison;
-        for (names, what) in [
-            (&of.only_baseline, format!("are in {} alone", self.names[0])),
-            (&of.only_variant, format!("are in {} alone", self.names[1])),
-            (&of.ambiguous, "stand for several layouts of one name, and are not compared".to_owned()),
+        let alone = |name: &str| [format!("is in {name} alone"), format!("are in {name} alone")];
+        let several = [
+            "stands for several layouts of one name, and is not compared",
+            "stand for several layouts of one name, and are not compared",
+        ]
+        .map(str::to_owned);
+        for (names, [one, more]) in [
+            (&of.only_baseline, alone(self.names[0])),
+            (&of.only_variant, alone(self.names[1])),
+            (&of.ambiguous, several),
         ] {
-            if let Some(first) = names.first() {
-                remarks.push(format!(
-                    "{} types {what}, such as {}.",
+            match names.as_slice() {
+                [] => {}
+                [only] => remarks.push(format!("1 type {one}: {}.", cut(only))),
+                [first, ..] => remarks.push(format!(
+                    "{} types {more}, such as {}.",
                     thousands(names.len() as i64),
                     cut(first)
-                ));
+                )),
             }
         }
         remarks

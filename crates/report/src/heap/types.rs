@@ -87,7 +87,14 @@ impl Explanation<'_> {
         let hidden = &shown.clear[shown.clear.len().min(self.top)..];
         for (rows, what) in [
             (hidden, format!("{} (--top)", counted(hidden.len(), "other type"))),
-            (&shown.small[..], format!("{}, less than 1 KiB each", counted(shown.small.len(), "other type"))),
+            (
+                &shown.small[..],
+                format!(
+                    "{}, less than 1 KiB{}",
+                    counted(shown.small.len(), "other type"),
+                    if shown.small.len() == 1 { "" } else { " each" }
+                ),
+            ),
         ] {
             if !rows.is_empty() {
                 let sum = rows.iter().map(|row| self.amount(row)).sum();
@@ -324,10 +331,10 @@ struct Shown<'r> {
 /// `72 + 8 → 80 bytes, 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size.
 fn rule_of(row: &TypeRow) -> Option<String> {
     let one = |amount: &Amount, header: u64| {
-        let values = &amount.values;
-        let each =
-            |sum: u64| sum.checked_div(values.peak_count).filter(|each| each * values.peak_count == sum);
-        Some(format!("{} + {header} → {}", each(values.peak_bytes)?, each(values.peak_chunk_bytes)?))
+        // A mean may be the size of no block.
+        let (values, size) = (&amount.values, amount.values.sizes.only()?);
+        let chunk = values.peak_chunk_bytes.checked_div(values.peak_count)?;
+        Some(format!("{size} + {header} → {chunk}"))
     };
     let headers = row.allocator.iter().find(|part| part.rule == AllocatorRule::Header)?;
     let header = |sum: u64, amount: &Amount| sum.checked_div(amount.values.peak_count);
