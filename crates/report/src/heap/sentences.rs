@@ -66,10 +66,15 @@ fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
     };
     match max_rss.filter(|rss| is_much(*rss)) {
         Some(rss) => Some(format!(
-            "{} has {} of max RSS and a peak heap of {}, and maps {mapped}",
+            "{} has {} of max RSS and a peak heap of {}{}, and maps {mapped}",
             side.name,
             bytes(rss),
-            side.at_least(heap)
+            side.at_least(heap),
+            if side.processes > 1 {
+                " (the largest of one process, without blocks from before its fork)"
+            } else {
+                ""
+            }
         )),
         None => (side.own_mapped_peak_bytes > MORE_BYTES && side.own_mapped_peak_bytes > heap / 10)
             .then(|| format!("{} maps {mapped}", side.name)),
@@ -125,7 +130,7 @@ impl Explanation<'_> {
         for side in std::iter::once(self.a).chain(self.b).filter(|side| side.processes > 1) {
             sentences.push(format!(
                 "{} has {} processes, and each is shown at its own peak: no moment need have had their sum. The largest peak heap \
-                 of one process is {}.",
+                 of one process is {}; blocks from before a fork count for the parent alone.",
                 side.name,
                 number(side.processes as u64),
                 side.at_least(side.largest_peak_bytes)
