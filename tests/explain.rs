@@ -94,6 +94,17 @@ fn one_binary_under_two_names_has_no_difference() {
 }
 
 #[test]
+fn the_beginning_of_a_variants_name_is_sufficient_if_one_variant_has_it() {
+    let lab = Laboratory::new();
+    lab.write("one.c", "int main(void) {\n    return 0;\n}\n");
+    let campaign = lab.compare("one.c --abi x86-64,i386 --flags '-O1 -g' --rounds 1 --warmup 0 --metric cpu");
+    assert_eq!(campaign.status, Some(0), "{campaign:?}");
+    let whole = explained(&lab, "--code 'x86-64/-O1 -g' 'i386/-O1 -g'");
+    assert_eq!(explained(&lab, "--code x86-64 i386"), whole);
+    lab.widthwise("explain --code x86 i386").refuses(2, &["no file or variant \"x86\""]);
+}
+
+#[test]
 fn a_true_difference_is_reported_with_its_size_and_site() {
     let _alone = alone();
     let lab = Laboratory::new();

@@ -358,3 +358,38 @@ int main(int count, char **words) { return words == 0 ? alpha(count) : zeta(coun
     let in_file = output_of(Command::new("nm").arg(lab.path("a64"))).stdout;
     assert!(in_file.contains("parted.cold"), "{in_file}");
 }
+
+#[test]
+fn several_functions_of_one_name_are_counted_and_each_can_be_shown() {
+    let lab = Laboratory::new();
+    lab.write(
+        "virtual.cpp",
+        "struct A { virtual ~A(); int a; };\nA::~A() { a = 0; }\nint main() { A *one = new A; delete one; return 0; }\n",
+    );
+    lab.gcc("-O0 -m64 virtual.cpp -o a64 -lstdc++");
+    lab.gcc(&format!("-O0 {I386} virtual.cpp -o a32 -lstdc++"));
+    let shown = lab.widthwise("explain ./a64 ./a32 --function A::~A").stdout;
+    assert!(shown.contains("2 functions of ./a64 have this name; _ZN1AD0Ev is shown"), "{shown}");
+    assert!(shown.contains("--function _ZN1AD"), "{shown}");
+    let sizes = ["_ZN1AD0Ev", "_ZN1AD2Ev"].map(|symbol| {
+        let shown = lab.widthwise(&format!("explain ./a64 ./a32 --function {symbol}")).stdout;
+        assert!(shown.contains(&format!("{symbol} is shown")), "{shown}");
+        shown.lines().nth(1).unwrap_or_default().to_owned()
+    });
+    assert_ne!(sizes[0], sizes[1]);
+}
+
+#[test]
+fn stacks_of_two_programs_are_refused() {
+    let lab = Laboratory::new();
+    lab.write("one.c", "int main(void) {\n    return 0;\n}\n");
+    lab.gcc("-m64 one.c -o a64");
+    lab.gcc(&format!("{I386} one.c -o a32"));
+    for flag in
+        ["--folded stacks", "--pprof stacks", "--code --folded stacks", "--function main --pprof stacks"]
+    {
+        lab.widthwise(&format!("explain ./a64 ./a32 {flag}"))
+            .refuses(2, &["writes the stacks of a recorded heap"]);
+        assert!(!lab.path("stacks").exists(), "{flag}");
+    }
+}

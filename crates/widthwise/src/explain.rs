@@ -121,7 +121,7 @@ pub struct Explain {
 
 impl Explain {
     /// Reads what there is of both sides, and says why they differ.
-    pub fn run(&self) -> Result<(), Failure> {
+    pub fn run(mut self) -> Result<(), Failure> {
         if self.preload {
             return recorder::print_preload();
         }
@@ -130,6 +130,7 @@ impl Explain {
         }
         self.check_outputs()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
+        self.sides = variants::in_full(&self.sides, &self.campaign);
         if self.heap {
             return self.explain_heap();
         }
@@ -160,6 +161,12 @@ impl Explain {
     }
 
     fn explain_programs(&self, programs: &[Program; 2], objects: &Weights) -> Result<(), Failure> {
+        let exports = [("--folded", &self.folded), ("--pprof", &self.pprof)];
+        if let Some((flag, _)) = exports.iter().find(|(_, file)| file.is_some()) {
+            return Err(Failure::request(format!(
+                "{flag} writes the stacks of a recorded heap, and programs are no recordings: name one variant or its logs"
+            )));
+        }
         if let Some(name) = &self.type_name {
             return Programs::open(programs)?.show_type(name);
         }

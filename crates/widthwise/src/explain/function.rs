@@ -1,15 +1,17 @@
 //! One function of two programs, side by side.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::close_names::close_names;
 use widthwise_anatomy::code::compare::Pair;
 use widthwise_anatomy::code::{align, listing, Line};
 use widthwise_anatomy::elf::named::Named;
-use widthwise_anatomy::elf::{Elf, Symbol};
+use widthwise_anatomy::elf::{Elf, Symbol, SymbolKind};
+use widthwise_anatomy::function_name::without_parameters;
 use widthwise_anatomy::names;
 use widthwise_report::explanation::code::Code;
 use widthwise_report::explanation::function;
+use widthwise_report::sanitize;
 use widthwise_report::text::Palette;
 
 use super::program::Program;
@@ -29,8 +31,14 @@ pub fn show(
 ) -> Result<(), Failure> {
     let code = code.ok_or_else(|| Failure::request("--function: there is no decoder for these programs"))?;
     let pair = find(code, elves, name)?;
+    let same = elves.map(|elf| symbols_of(elf, &pair.name));
+    let symbols =
+        [0, 1].map(|side| match same[side].iter().flatten().find(|symbol| **symbol == name.as_bytes()) {
+            Some(named) => named,
+            None => pair.symbols[side].as_slice(),
+        });
     let lines = |side: usize| -> Result<Vec<Line>, Failure> {
-        match pair.symbols[side].as_slice() {
+        match symbols[side] {
             [] => Ok(Vec::new()),
             symbol => listing(elves[side], named[side], symbol).map_err(Failure::request),
         }
@@ -39,20 +47,60 @@ pub fn show(
     let aligned = align(&a, &b);
     let names = [programs[0].name.as_str(), programs[1].name.as_str()];
     let shown = function::Function { name: &pair.name, names, lines: [&a, &b], aligned: &aligned };
-    output::print(&shown.terminal(output::width(), &Palette::coloured()))
+    let mut text = shown.terminal(output::width(), &Palette::coloured());
+    for (side, same) in same.iter().enumerate().filter(|(_, same)| same.len() > 1) {
+        text.push_str(&others(names[side], same, symbols[side]));
+    }
+    output::print(&text)
+}
+
+/// That a name stands for several functions, such as the destructors of one class; which is shown, and how the others are.
+fn others(program: &str, same: &[Vec<&[u8]>], shown: &[u8]) -> String {
+    /// So many are named.
+    const MOST: usize = 5;
+    let text = |symbol: &[u8]| sanitize::line(&String::from_utf8_lossy(symbol));
+    let others = same.iter().filter(|names| !names.contains(&shown));
+    let others: Vec<String> =
+        others.filter_map(|names| names.first()).take(MOST).map(|symbol| text(symbol)).collect();
+    format!(
+        "{} functions of {} have this name; {} is shown. The others: --function {}\n",
+        same.len(),
+        sanitize::line(program),
+        text(shown),
+        others.join(", ")
+    )
+}
+
+/// The symbols of the functions of that demangled name, by function: one may have several.
+fn symbols_of<'a>(elf: &Elf<'a>, name: &str) -> Vec<Vec<&'a [u8]>> {
+    let wanted = names::key(name);
+    let symbols = elf.symbol_table().map_or(Vec::new(), |table| elf.symbols(table));
+    let is_one = |symbol: &&Symbol| {
+        symbol.kind == SymbolKind::Function
+            && symbol.section != 0
+            && names::key(&names::key_of_symbol(symbol.name).1) == wanted
+    };
+    let mut places: BTreeMap<(usize, u64), Vec<&[u8]>> = BTreeMap::new();
+    for symbol in symbols.iter().filter(is_one) {
+        places.entry((symbol.section, symbol.value)).or_default().push(symbol.name);
+    }
+    places.into_values().collect()
 }
 
 fn find<'a>(code: &'a Code, elves: [&Elf; 2], name: &str) -> Result<&'a Pair, Failure> {
     let wanted = names::key(name);
     let all: Vec<&Pair> = code.pairs.iter().filter(|pair| !pair.name.is_empty()).collect();
+    let demangled = names::key(&names::key_of_symbol(name.as_bytes()).1);
     let is_whole = |pair: &&&Pair| {
-        names::key(&pair.name) == wanted || pair.symbols.iter().any(|symbol| symbol == name.as_bytes())
+        names::key(&pair.name) == wanted
+            || names::key(&pair.name) == demangled
+            || pair.symbols.iter().any(|symbol| symbol == name.as_bytes())
     };
     if let Some(pair) = all.iter().find(is_whole) {
         return Ok(pair);
     }
     // Without the parameters.
-    let short = |pair: &&&Pair| names::key(pair.name.split('(').next().unwrap_or_default()) == wanted;
+    let short = |pair: &&&Pair| names::key(without_parameters(&pair.name)) == wanted;
     let found: Vec<&&Pair> = all.iter().filter(short).collect();
     match found.as_slice() {
         [only] => Ok(only),
@@ -65,7 +113,7 @@ fn find<'a>(code: &'a Code, elves: [&Elf; 2], name: &str) -> Result<&'a Pair, Fa
                 return Ok(pair);
             }
             // The parameters would count as a distance.
-            let bare = |pair: &&Pair| pair.name.split('(').next().unwrap_or_default().to_owned();
+            let bare = |pair: &&Pair| without_parameters(&pair.name).to_owned();
             let names = all.iter().map(bare).collect();
             Err(Failure::request(format!(
                 "--function {name}: neither program has a function of that name{}",
@@ -92,7 +140,7 @@ fn names_of_alias<'a>(elf: &Elf<'a>, name: &str) -> Vec<&'a [u8]> {
         let (full, _) = names::key_of_symbol(symbol.name);
         symbol.name == name.as_bytes()
             || names::key(&full) == wanted
-            || names::key(full.split('(').next().unwrap_or_default()) == wanted
+            || names::key(without_parameters(&full)) == wanted
     };
     let place = |symbol: &Symbol| (symbol.section, symbol.value);
     let own = symbols.iter().filter(|symbol| symbol.section != 0 && is_named(symbol));

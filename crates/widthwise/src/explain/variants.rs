@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use widthwise_archive::Archive;
+use widthwise_experiment::Role;
 use widthwise_measure::build::source;
 
 use super::mapped::is_elf_file;
@@ -14,6 +15,26 @@ use crate::session;
 
 /// Folders below a build's tree that are looked into.
 const DEEPEST: usize = 12;
+
+/// Names with those of variants in full: the beginning of a variant's name up to a slash is sufficient where one variant has it, as in
+/// `x86-64` for `x86-64/-O2 -g`. Names of files, and all others, stay as they are.
+pub fn in_full(names: &[String], campaign: &Path) -> Vec<String> {
+    let is_file = |name: &String| Path::new(name).exists();
+    let Some(archive) = (!names.iter().all(is_file)).then(|| Archive::read(campaign).ok()).flatten() else {
+        return names.to_vec();
+    };
+    let compared = archive.metadata().variants.iter().filter(|one| one.role != Role::Control);
+    let variants: Vec<&str> = compared.map(|variant| variant.name.as_str()).collect();
+    let full = |name: &String| {
+        let begins =
+            |variant: &&&str| variant.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        match variants.iter().filter(begins).collect::<Vec<_>>().as_slice() {
+            [only] if !is_file(name) && !variants.contains(&name.as_str()) => (**only).to_owned(),
+            _ => name.clone(),
+        }
+    };
+    names.iter().map(full).collect()
+}
 
 /// Refuses a name that is no variant's.
 ///
