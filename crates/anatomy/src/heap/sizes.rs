@@ -76,6 +76,16 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_two_sizes_have_no_size_although_their_mean_is_a_number() {
+        let of = |sizes: &[u64]| {
+            let mut all = Sizes::default();
+            sizes.iter().for_each(|size| all.take(*size));
+            all.only()
+        };
+        assert_eq!((of(&[72, 72]), of(&[800_000, 8_000]), of(&[])), (Some(72), None, None));
+    }
+
+    #[test]
     fn elements_divide_every_block() {
         assert!(of(&[]).are_multiples(8, 0));
         assert!(of(&[48, 96, 144]).are_multiples(16, 0));
