@@ -339,3 +339,39 @@ fn a_shell_can_start_the_variants_program_and_variables_have_its_path() {
     let kept = std::fs::read_to_string(lab.campaign().join("output/i386")).unwrap();
     assert_eq!(kept, "ran\n");
 }
+
+#[test]
+fn a_variant_whose_work_was_killed_with_a_process_that_it_left_is_withheld() {
+    let lab = Laboratory::new();
+    lab.program("left_over.c");
+    lab.gcc("-O2 left_over.c -o left_over");
+    // Scripts, so that the variants differ in their arguments.
+    for how in ["here", "work", "sleep"] {
+        lab.write(how, &format!("exec ./left_over {how} 150\n"));
+    }
+    let report = |first: &str, second: &str| {
+        let (first, second) = (format!("{first}={first}"), format!("{second}={second}"));
+        let words =
+            ["--binary", &first, "--binary", &second, "--run", "sh {binary}", "--rounds", "6", "--json"];
+        lab.compare(&words)
+    };
+    for (baseline, other, reason) in
+        [("here", "work", "left a process at work"), ("work", "here", "the baseline left")]
+    {
+        let output = report(baseline, other);
+        assert_eq!(output.status, Some(1), "{output:?}");
+        let report = output.json();
+        for metric in ["cpu", "wall", "page_faults", "max_rss"] {
+            let verdict = verdict(&report, other, metric);
+            assert_eq!(verdict["verdict"], "withheld", "{verdict}");
+            assert!(verdict["reason"].as_str().unwrap().starts_with(reason), "{verdict}");
+        }
+        assert_eq!(variant(&report, "work")["status"], "left_over");
+    }
+    // What only sleeps does no work that would be missing.
+    let output = report("here", "sleep");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let report = output.json();
+    assert_ne!(verdict(&report, "sleep", "cpu")["verdict"], "withheld", "{report}");
+    assert_eq!(variant(&report, "sleep")["status"], "ready");
+}

@@ -189,6 +189,11 @@ static int start(void *argument) {
     return 127;
 }
 
+static uint64_t cpu_us(const struct rusage *usage) {
+    return (uint64_t)(usage->user.seconds + usage->system.seconds) * 1000000 +
+           (uint64_t)(usage->user.microseconds + usage->system.microseconds);
+}
+
 static void account(struct reply *reply, const struct rusage *usage) {
     reply->user_us += (uint64_t)usage->user.seconds * 1000000 + (uint64_t)usage->user.microseconds;
     reply->system_us += (uint64_t)usage->system.seconds * 1000000 + (uint64_t)usage->system.microseconds;
@@ -332,11 +337,27 @@ struct flight {
     int traced, find_parents; /* as the request asks */
     int root_ended, killing, widthwise_gone;
     uint64_t deadline;
+    /* Of what the program left running: CPU time of the run's group at the program's end, whether it was
+     * read, and what the group has used since. */
+    uint64_t used_at_end_us, used_since_us;
+    int used_is_read;
 };
 
 enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
 
+/* The CPU time of the campaign's group, which holds nothing but the run. */
+static uint64_t group_used(void) {
+    static char text[1024];
+    if (group_usage_fd < 0)
+        return 0;
+    long n = sys_pread(group_usage_fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    return field(text, "usage_usec ");
+}
+
 static void begin_killing(struct flight *flight) {
+    if (flight->used_is_read)
+        flight->used_since_us = group_used() - flight->used_at_end_us;
     flight->killing = 1;
     flight->deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
 }
@@ -379,6 +400,7 @@ static int reap(struct flight *flight) {
                 flight->deadline = woken + (uint64_t)GRACE_MS * 1000000;
         } else if (flight->killing && flight->root_ended) {
             reply->left_over++;
+            reply->left_over_us += cpu_us(&usage);
         }
     }
 }
@@ -407,7 +429,15 @@ static void watch(struct flight *flight) {
                 thp_restore();
                 leave(1);
             }
+            /* A process may have worked before the program's end and slept since: the smaller figure counts.
+             */
+            if (flight->used_is_read && flight->used_since_us < flight->reply->left_over_us)
+                flight->reply->left_over_us = flight->used_since_us;
             return;
+        }
+        if (flight->root_ended && !flight->killing && !flight->used_is_read && group_usage_fd >= 0) {
+            flight->used_is_read = 1;
+            flight->used_at_end_us = group_used();
         }
 
         long wait_ms = flight->killing || flight->root_ended ? 5 : -1;
@@ -613,7 +643,7 @@ static void run(const struct request *request) {
         if (traced)
             trace(pid);
         struct flight flight = {
-            &reply, request->number, pid, traced, (request->flags & FIND_PARENTS) != 0, 0, 0, 0, 0};
+            &reply, request->number, pid, traced, (request->flags & FIND_PARENTS) != 0, 0, 0, 0, 0, 0, 0, 0};
         watch(&flight);
         reply.pid = (uint64_t)pid;
         reply.failed_step = child.step;

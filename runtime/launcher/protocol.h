@@ -75,17 +75,18 @@ struct reply {
     uint64_t user_us, system_us;
     uint64_t minor_faults, major_faults;
     uint64_t voluntary_switches, involuntary_switches;
-    uint64_t max_rss_kib; /* the largest ru_maxrss among the processes reaped */
-    uint64_t reaped;      /* processes that the launcher waited for: the program and orphans */
-    uint64_t left_over;   /* of these: still running when the program had ended, and killed */
-    uint64_t cancelled;   /* an order ended the run early */
-    uint64_t escaped;     /* processes that could not be killed in five seconds */
-    uint64_t parents;     /* FIND_PARENTS: of those reaped, the processes that had waited for a child */
+    uint64_t max_rss_kib;  /* the largest ru_maxrss among the processes reaped */
+    uint64_t reaped;       /* processes that the launcher waited for: the program and orphans */
+    uint64_t left_over;    /* of these: still running when the program had ended, and killed */
+    uint64_t left_over_us; /* their CPU time after the program's end; without a cgroup: all of it */
+    uint64_t cancelled;    /* an order ended the run early */
+    uint64_t escaped;      /* processes that could not be killed in five seconds */
+    uint64_t parents;      /* FIND_PARENTS: of those reaped, the processes that had waited for a child */
     uint64_t exit_max_rss_kib, exit_peak_virtual_kib; /* EXIT_STOP: of the largest process */
     uint64_t exit_max_rss_sum_kib, exit_processes;    /* EXIT_STOP: over all processes */
     /* Of the campaign's cgroup since it was made, where there is one: CPU time, and forks refused. */
     uint64_t group_user_us, group_system_us, refused_forks;
 };
-_Static_assert(sizeof(struct reply) == 200 && offsetof(struct reply, exit_max_rss_kib) == 144, "reply");
+_Static_assert(sizeof(struct reply) == 208 && offsetof(struct reply, exit_max_rss_kib) == 152, "reply");
 
 #endif

@@ -59,6 +59,8 @@ pub enum VariantStatus {
     BuildFailed(String),
     /// Its runs failed, and it takes no part in later rounds.
     Excluded(String),
+    /// A run left processes that still worked and were killed, so that its numbers must not be compared.
+    LeftOver(String),
     /// Its output differs from the baseline's, so that its numbers must not be compared.
     OutputMismatch(String),
     /// Its output differs from the baseline's, and the user allows that.
@@ -73,6 +75,7 @@ impl VariantStatus {
             VariantStatus::Unsupported(_) => "unsupported",
             VariantStatus::BuildFailed(_) => "build_failed",
             VariantStatus::Excluded(_) => "excluded",
+            VariantStatus::LeftOver(_) => "left_over",
             VariantStatus::OutputMismatch(_) => "output_mismatch",
             VariantStatus::OutputMismatchAllowed(_) => "output_mismatch_allowed",
         }
@@ -86,6 +89,7 @@ impl VariantStatus {
             "unsupported" => VariantStatus::Unsupported(reason),
             "build_failed" => VariantStatus::BuildFailed(reason),
             "excluded" => VariantStatus::Excluded(reason),
+            "left_over" => VariantStatus::LeftOver(reason),
             "output_mismatch" => VariantStatus::OutputMismatch(reason),
             "output_mismatch_allowed" => VariantStatus::OutputMismatchAllowed(reason),
             _ => return None,
@@ -99,6 +103,7 @@ impl VariantStatus {
             VariantStatus::Unsupported(reason)
             | VariantStatus::BuildFailed(reason)
             | VariantStatus::Excluded(reason)
+            | VariantStatus::LeftOver(reason)
             | VariantStatus::OutputMismatch(reason)
             | VariantStatus::OutputMismatchAllowed(reason) => Some(reason),
         }
@@ -118,8 +123,16 @@ impl VariantStatus {
     pub fn is_failure(&self) -> bool {
         matches!(
             self,
-            VariantStatus::BuildFailed(_) | VariantStatus::Excluded(_) | VariantStatus::OutputMismatch(_)
+            VariantStatus::BuildFailed(_)
+                | VariantStatus::Excluded(_)
+                | VariantStatus::LeftOver(_)
+                | VariantStatus::OutputMismatch(_)
         )
+    }
+
+    /// Whether it was measured, and its numbers must not be compared.
+    pub fn is_withheld(&self) -> bool {
+        matches!(self, VariantStatus::LeftOver(_) | VariantStatus::OutputMismatch(_))
     }
 }
 
@@ -138,6 +151,7 @@ mod tests {
             VariantStatus::Unsupported(reason()),
             VariantStatus::BuildFailed(reason()),
             VariantStatus::Excluded(reason()),
+            VariantStatus::LeftOver(reason()),
             VariantStatus::OutputMismatch(reason()),
             VariantStatus::OutputMismatchAllowed(reason()),
         ] {

@@ -187,7 +187,7 @@ pub fn agreement(comparison: &Comparison) -> Vec<String> {
     let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
     for variant in &experiment.variants {
         let (reason, is_allowed) = match comparison.campaign.status(&variant.name) {
-            VariantStatus::Ready => continue,
+            VariantStatus::Ready | VariantStatus::LeftOver(_) => continue,
             VariantStatus::OutputMismatch(reason) => (because(reason), false),
             VariantStatus::OutputMismatchAllowed(reason) => (because(reason), true),
             VariantStatus::Unsupported(_) | VariantStatus::BuildFailed(_) | VariantStatus::Excluded(_) => {

@@ -77,11 +77,18 @@ pub(crate) fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) 
     if let Some(reason) = not_measured(variant) {
         return Some(Obstacle::Missing(reason.to_owned()));
     }
-    if let Some(VariantStatus::OutputMismatch(how)) = evidence.statuses.get(variant) {
-        return Some(Obstacle::Withheld(differs(how), NOTHING_READ));
+    match evidence.statuses.get(variant) {
+        Some(VariantStatus::OutputMismatch(how)) => {
+            return Some(Obstacle::Withheld(differs(how), NOTHING_READ))
+        }
+        Some(VariantStatus::LeftOver(how)) => return Some(Obstacle::Withheld(how.clone(), NOTHING_READ)),
+        _ => {}
     }
     if let Some(reason) = not_measured(baseline) {
         return Some(Obstacle::Missing(format!("the baseline could not be measured: {reason}")));
+    }
+    if let Some(VariantStatus::LeftOver(how)) = evidence.statuses.get(baseline) {
+        return Some(Obstacle::Withheld(format!("the baseline {how}"), NOTHING_READ));
     }
     if let Some(failures) = campaign.failures(variant) {
         return Some(Obstacle::Withheld(failures, NOTHING_READ));

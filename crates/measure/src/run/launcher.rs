@@ -143,6 +143,8 @@ pub struct Reply {
     pub reaped: u64,
     /// Processes that the program left running and the launcher killed.
     pub left_over: u64,
+    /// Their CPU time after the program's end; without a control group all of it.
+    pub left_over_cpu: Duration,
     /// Some could not be killed.
     pub escaped: bool,
     /// Reaped processes that had reaped children themselves, where the request asked for it.
@@ -438,6 +440,7 @@ fn decode(reply: &protocol::Reply) -> Reply {
         max_rss: reply.max_rss_kib * 1024,
         reaped: reply.reaped,
         left_over: reply.left_over,
+        left_over_cpu: Duration::from_micros(reply.left_over_us),
         cancelled: reply.cancelled != 0,
         escaped: reply.escaped != 0,
         parents: reply.parents,

@@ -31,6 +31,8 @@ pub struct RunResult {
     /// Without taskstats: the program was one process, without children and orphans, as far as they were
     /// reaped.
     pub childless: bool,
+    /// Processes that the program left running still worked when they were killed; what that makes of the figures.
+    pub left_over: Option<String>,
     /// What a report should say about this run.
     pub remarks: Vec<String>,
     /// How long the program took.
@@ -54,6 +56,7 @@ impl RunResult {
             processes: None,
             largest: 0,
             childless: false,
+            left_over: None,
             remarks: Vec::new(),
             wall: Duration::ZERO,
             busy: Duration::ZERO,

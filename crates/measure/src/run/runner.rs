@@ -17,7 +17,7 @@ use crate::run::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::run::limits::Limits;
 use crate::run::reported;
 use crate::run::result::{RunError, RunResult};
-use crate::run::sample::{add_forgotten, began_at, sample, Remarks};
+use crate::run::sample::{add_forgotten, began_at, left_working, sample, Remarks};
 use crate::run::x32_account::{self, Accounts};
 
 /// How often the runner checks a run's time limit, the size of its output, and Ctrl-C. It sleeps in between,
@@ -430,6 +430,7 @@ impl Runner {
         let refused = reply.refused_forks > refused_before;
         let remarks = Remarks { reply: &reply, tree: tree.as_deref(), forgotten, lost, refused, cpus };
         let mut remarks = remarks.sentences();
+        let left_over = left_working(&reply);
         self.held[self.last] = written(&stdout);
         let flooded = self.held[self.last] > limits.output_bytes;
         let ending = match killed {
@@ -472,6 +473,7 @@ impl Runner {
             processes: tree,
             largest,
             childless: self.finds_parents() && reply.reaped == 1 && reply.parents == 0,
+            left_over,
             remarks,
             wall: reply.wall,
             busy: reply.user + reply.system,

@@ -25,6 +25,22 @@ pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> b
     true
 }
 
+/// Left-over processes that used more CPU time than this in the 100 ms before they were killed were at work.
+const IDLE: Duration = Duration::from_millis(1);
+
+/// What the end of processes that the program left running makes of a run's figures, if they were at work.
+pub(crate) fn left_working(reply: &Reply) -> Option<String> {
+    let what = match reply.left_over {
+        0 => return None,
+        1 => "a process at work, which was".to_owned(),
+        several => format!("{several} processes at work, which were"),
+    };
+    let is_working = !reply.cancelled && reply.left_over_cpu > IDLE;
+    is_working.then(|| {
+        format!("left {what} killed 0.1 s after the program's end: time, faults and memory of the rest of the work are not known")
+    })
+}
+
 /// Combines what the launcher and taskstats reported.
 ///
 /// `largest` is `ru_maxrss` where it is a process's own. It includes the images before an `execve`, which

@@ -116,9 +116,25 @@ impl<'a> Recorder<'a> {
 
     /// Whether a participant has not dropped out.
     pub fn is_compared(&self, name: &str) -> bool {
-        !self.statuses.get(name).is_some_and(|status| {
-            status.not_measured().is_some() || matches!(status, VariantStatus::OutputMismatch(_))
-        })
+        !self.statuses.get(name).is_some_and(|status| status.not_measured().is_some() || status.is_withheld())
+    }
+
+    /// A run left processes that still worked: its figures lack their work. Their end may be late in an untimed round alone,
+    /// where programs are slowed: then the figures of that run are left out.
+    fn left_over(&mut self, run: &mut Run, reason: &str) -> Result<(), ArchiveError> {
+        if !matches!(self.kind, RoundKind::Warmup | RoundKind::Timed) {
+            run.sample.clear();
+            return Ok(());
+        }
+        let known = self.statuses.get(&run.variant);
+        if known.is_some_and(|status| status.not_measured().is_some() || status.is_withheld()) {
+            return Ok(());
+        }
+        self.progress.say(&format!("  {}: {reason}", run.variant));
+        let status = VariantStatus::LeftOver(reason.to_owned());
+        self.archive.set_status(&run.variant, &status)?;
+        self.statuses.insert(run.variant.clone(), status);
+        Ok(())
     }
 
     /// What each participant has answered, as a digest.
@@ -321,7 +337,11 @@ impl CampaignObserver for Recorder<'_> {
     }
 
     fn run_ended(&mut self, run: &Run, result: &RunResult) -> Result<(), ArchiveError> {
-        self.archive.add_sampled_run(run, &notes(&run.variant, result), result.series.as_ref())?;
+        let mut run = run.clone();
+        if let Some(reason) = &result.left_over {
+            self.left_over(&mut run, reason)?;
+        }
+        self.archive.add_sampled_run(&run, &notes(&run.variant, result), result.series.as_ref())?;
         if let Some(account) = &result.account {
             let calls = account.slow_calls.iter().map(|(call, ways)| (*call, (ways.entered, ways.trapped)));
             self.archive.add_runtime_calls(run.round, &run.variant, &calls.collect())?;
@@ -329,7 +349,7 @@ impl CampaignObserver for Recorder<'_> {
         for remark in &result.remarks {
             self.archive.warn(&format!("{} {remark}", run.variant))?;
         }
-        self.runs.push(run.clone());
+        self.runs.push(run);
         self.in_round += 1;
         Ok(())
     }
@@ -380,6 +400,9 @@ impl CampaignObserver for Recorder<'_> {
         difference: &str,
     ) -> Result<(), ArchiveError> {
         self.progress.say(&format!("  {}: {reason}", participant.name));
+        if matches!(self.statuses.get(&participant.name), Some(VariantStatus::LeftOver(_))) {
+            return self.archive.set_difference(&participant.name, difference);
+        }
         let status = if self.experiment.check.allow_different {
             VariantStatus::OutputMismatchAllowed(reason.to_owned())
         } else {
