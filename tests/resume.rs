@@ -243,3 +243,46 @@ fn a_complete_campaign_is_not_continued() {
     assert_eq!(runs(&lab.archive()), before);
     assert!(output.stdout.contains("6 rounds"), "{output:?}");
 }
+
+/// The contents of the tables that a refused session must not change.
+fn contents(archive: &Connection) -> Vec<i64> {
+    let counts = ["session", "round", "run", "group_run", "warning"]
+        .map(|table| count(archive, &format!("SELECT count(*) FROM {table}")));
+    let lines = count(archive, "SELECT length(spec) FROM campaign");
+    counts.into_iter().chain([lines]).collect()
+}
+
+#[test]
+fn a_campaign_of_the_other_verb_is_refused_before_anything_is_built_or_written() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let scaled = "scale nap.c --abi x86-64 --processes 1 --rounds 1 --warmup 0 --memory=0 -- 1 1";
+    assert_eq!(lab.widthwise(scaled).status, Some(0));
+    let before = contents(&lab.archive());
+    resumed(&lab, &["--rounds", "9"]).refuses(2, &["this is a campaign of `widthwise scale`"]);
+    assert_eq!(contents(&lab.archive()), before);
+
+    assert_eq!(lab.compare("nap.c --abi x86-64 --rounds 1 --warmup 0 -- 1 1").status, Some(0));
+    let before = contents(&lab.archive());
+    let refused = lab.widthwise("scale --resume .widthwise/latest --rounds 9");
+    refused.refuses(2, &["this is a campaign of `widthwise compare`"]);
+    assert_eq!(contents(&lab.archive()), before);
+}
+
+#[test]
+fn a_refused_session_leaves_no_trace() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    for begin in ["compare --cpus any nap.c", "scale nap.c --processes 1 --memory=0"] {
+        let output = lab.widthwise(&format!("{begin} --abi x86-64 --rounds 1 --warmup 0 -- 1 1"));
+        assert_eq!(output.status, Some(0), "{output:?}");
+        let before = contents(&lab.archive());
+        let source = lab.read("nap.c");
+        lab.write("nap.c", &format!("{source}/* changed */\n"));
+        let verb = begin.split(' ').next().unwrap();
+        let refused = lab.widthwise(&format!("{verb} --resume .widthwise/latest --rounds 9"));
+        refused.refuses(2, &["cannot be resumed", "source"]);
+        assert_eq!(contents(&lab.archive()), before, "{verb}");
+        lab.write("nap.c", &source);
+    }
+}

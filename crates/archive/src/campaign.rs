@@ -52,11 +52,13 @@ impl Archive {
         folder::write_files(folder, metadata)?;
         let file = open::make(&CAMPAIGN, folder, |connection| write_metadata(connection, metadata))?;
         let connection = open::for_writing(folder, &file)?;
-        Archive::take_up(connection, lock, folder.to_owned(), file, metadata.clone())
+        let mut archive = Archive::take_up(connection, lock, folder.to_owned(), file, metadata.clone())?;
+        archive.begin_session()?;
+        Ok(archive)
     }
 
     /// Resumes the campaign in this folder (or the target of a link such as `.widthwise/latest`): takes its lock and
-    /// begins a new session. An interrupted round stays [interrupted] and is not continued: the next one is
+    /// begins a new session, which has a row from its first round on. An interrupted round stays [interrupted] and is not continued: the next one is
     /// [`Archive::next_round`].
     ///
     /// Compare [`Archive::changed`] before adding anything.
@@ -104,11 +106,11 @@ impl Archive {
             write_metrics(&connection)?;
             // Not in the middle of a round: see `Archive::end_round`.
             connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-            connection
-                .execute("INSERT INTO session (began) VALUES (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", [])?;
+            let now = "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 'now')";
             Ok((
                 Writer {
-                    session: connection.last_insert_rowid(),
+                    session: None,
+                    began: connection.query_row(now, [], |row| row.get(0))?,
                     variants: names(&connection, "SELECT name, id FROM variant")?,
                     metrics: names(&connection, "SELECT name, id FROM metric")?,
                     round: None,

@@ -33,7 +33,10 @@ pub struct Archive {
 /// The state of the process that measures the campaign.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    pub(crate) session: i64,
+    /// The session's row; there is none before its first round.
+    pub(crate) session: Option<i64>,
+    /// When it began, RFC 3339.
+    pub(crate) began: String,
     pub(crate) variants: HashMap<String, i64>,
     pub(crate) metrics: HashMap<String, i64>,
     /// The round whose runs are being added.
@@ -145,7 +148,11 @@ pub(crate) fn note(transaction: &Connection, text: &str) -> rusqlite::Result<()>
     transaction.prepare_cached(add)?.execute([text]).map(drop)
 }
 
-pub(crate) fn set_elapsed(transaction: &Connection, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
+pub(crate) fn set_elapsed(
+    transaction: &Connection,
+    session: Option<i64>,
+    elapsed: Duration,
+) -> rusqlite::Result<()> {
     let nanoseconds = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
     transaction
         .prepare_cached("UPDATE session SET elapsed_ns = ?2 WHERE id = ?1")?

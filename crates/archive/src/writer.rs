@@ -72,6 +72,21 @@ impl Archive {
         kept.map_err(|error| self.given_up(error))
     }
 
+    /// Adds the session's row. A resumed campaign may still be refused after it was opened: that is no session.
+    pub(crate) fn begin_session(&mut self) -> Result<(), ArchiveError> {
+        if self.writer()?.session.is_some() {
+            return Ok(());
+        }
+        self.write(|transaction, writer| {
+            transaction.execute("INSERT INTO session (began) VALUES (?1)", params![writer.began]).map(drop)
+        })?;
+        let session = self.connection.last_insert_rowid();
+        if let Some(writer) = &mut self.writer {
+            writer.session = Some(session);
+        }
+        Ok(())
+    }
+
     /// Begins a round of `planned` runs. Its number must be [`Archive::next_round`] or higher.
     pub fn begin_round(
         &mut self,
@@ -86,6 +101,7 @@ impl Archive {
             return Err(self.out_of_turn(format!("round {number} was begun before; the next one is {next}")));
         };
         self.checkpoint()?;
+        self.begin_session()?;
         self.write(|transaction, writer| {
             transaction
                 .prepare_cached(
@@ -303,6 +319,7 @@ impl Archive {
         if let Some(writer) = &mut self.writer {
             writer.batches = false;
         }
+        self.begin_session()?;
         self.write(|transaction, writer| {
             transaction
                 .execute("UPDATE session SET stopped = ?2 WHERE id = ?1", params![writer.session, why])?;

@@ -122,6 +122,8 @@ struct Session {
     request: Request,
     experiment: Experiment,
     archive: Option<Archive>,
+    /// The spec of a resumed campaign with another stopping rule.
+    new_spec: Option<String>,
 }
 
 impl Compare {
@@ -161,7 +163,7 @@ impl Compare {
                 "--heap: the heap is not recorded on an emulated machine; leave it out, or the emulated variants",
             ));
         }
-        Ok(Session { compilers, request, experiment, archive: None })
+        Ok(Session { compilers, request, experiment, archive: None, new_spec: None })
     }
 
     /// A resumed campaign: its own request, with the stopping rule of the command line.
@@ -172,17 +174,17 @@ impl Compare {
                  --functions",
             ));
         }
-        let mut archive = Archive::resume(folder).map_err(Failure::request)?;
+        load_report::refuse_scaling(&Archive::read(folder).map_err(Failure::request)?)?;
+        let archive = Archive::resume(folder).map_err(Failure::request)?;
         let metadata = archive.metadata().clone();
         let request =
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         session::check_files(&request)?;
         let (request, is_new) = self.arguments.with_stopping(request)?;
-        if is_new {
-            archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
-        }
-        let experiment = session::experiment(&spec_text(&request), metadata.seed)?;
-        Ok(Session { compilers, request, experiment, archive: Some(archive) })
+        let spec = spec_text(&request);
+        let experiment = session::experiment(&spec, metadata.seed)?;
+        let new_spec = is_new.then_some(spec);
+        Ok(Session { compilers, request, experiment, archive: Some(archive), new_spec })
     }
 
     /// The archive: made, or checked for being the same campaign still.
@@ -196,9 +198,12 @@ impl Compare {
         let (request, experiment) = (&session.request, &session.experiment);
         let fingerprint = preparation::fingerprint(experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
-        if let Some(archive) = resumed {
+        if let Some(mut archive) = resumed {
             let was = archive.metadata().machine.clone();
             session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
+            if let Some(spec) = &session.new_spec {
+                archive.set_spec(spec).map_err(Failure::machine)?;
+            }
             return Ok(archive);
         }
         let metadata = Metadata {

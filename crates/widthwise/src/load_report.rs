@@ -48,6 +48,21 @@ enum Body {
     Scaling(Box<LoadedScaling>),
 }
 
+/// Refuses a scaling campaign where one of `compare` is needed.
+pub fn refuse_scaling(archive: &Archive) -> Result<(), Failure> {
+    match archive.metadata().scaling {
+        Some(_) => Err(is_scaling(archive.folder())),
+        None => Ok(()),
+    }
+}
+
+fn is_scaling(folder: &Path) -> Failure {
+    Failure::request(format!(
+        "{}: this is a campaign of `widthwise scale`; a campaign of `widthwise compare` is needed",
+        short(folder)
+    ))
+}
+
 impl LoadedReport {
     /// Reads and judges; `equal_within` replaces the margin of equivalence that the campaign began with.
     pub fn new(archive: &Archive, equal_within: Option<f64>) -> Result<LoadedReport, Failure> {
@@ -125,10 +140,7 @@ impl LoadedReport {
     pub fn comparison(&self) -> Result<Comparison<'_>, Failure> {
         match self.report() {
             Report::Comparison(comparison) => Ok(*comparison),
-            Report::Scaling(_) => Err(Failure::request(format!(
-                "{}: this is a campaign of `widthwise scale`; a campaign of `widthwise compare` is needed",
-                short(&self.folder)
-            ))),
+            Report::Scaling(_) => Err(is_scaling(&self.folder)),
         }
     }
 

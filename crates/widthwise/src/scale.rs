@@ -86,6 +86,8 @@ struct Session {
     experiment: Experiment,
     plan: Plan,
     spec: String,
+    /// The archive does not have the spec yet.
+    is_new: bool,
     archive: Option<Archive>,
 }
 
@@ -152,7 +154,7 @@ impl Scale {
         let experiment = with_one_layout(experiment);
         let plan = self.question.plan(topology, &experiment.program.run, memory)?;
         let spec = spec_text(&request);
-        Ok(Session { compilers, request, experiment, plan, spec, archive: None })
+        Ok(Session { compilers, request, experiment, plan, spec, is_new: true, archive: None })
     }
 
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
@@ -161,20 +163,18 @@ impl Scale {
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
             ));
         }
-        let mut archive = Archive::resume(folder).map_err(Failure::request)?;
+        load_report::scaling::asked(&Archive::read(folder).map_err(Failure::request)?)?;
+        let archive = Archive::resume(folder).map_err(Failure::request)?;
         let metadata = archive.metadata().clone();
         let request =
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         let (request, is_new) = self.arguments.with_stopping(request)?;
         let spec = spec_text(&request);
-        if is_new {
-            archive.set_spec(&spec).map_err(Failure::machine)?;
-        }
         let experiment = with_one_layout(experiment(&spec, metadata.seed)?);
         let plan = load_report::scaling::asked(&archive)?.plan.clone();
         // What it was begun with was feasible, and its machine must be the same.
         let request = Request::default();
-        Ok(Session { compilers, request, experiment, plan, spec, archive: Some(archive) })
+        Ok(Session { compilers, request, experiment, plan, spec, is_new, archive: Some(archive) })
     }
 
     /// The archive: new, or an existing one whose campaign is still the same.
@@ -187,9 +187,12 @@ impl Scale {
     ) -> Result<Archive, Failure> {
         let fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
-        if let Some(archive) = session.archive.take() {
+        if let Some(mut archive) = session.archive.take() {
             let was = archive.metadata().machine.clone();
             session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
+            if session.is_new {
+                archive.set_spec(&session.spec).map_err(Failure::machine)?;
+            }
             return Ok(archive);
         }
         let plan = &session.plan;
