@@ -143,11 +143,14 @@ fn sigterm_ends_scale_while_it_summarises_a_long_campaign() {
     archive
         .execute_batch(
             "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             INSERT INTO round (number, session, kind, planned, finished)
+             SELECT i, session, kind, planned, 1 FROM round, n WHERE number = (SELECT max(round) FROM group_run WHERE purpose = 'timed');
+             WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
              INSERT INTO group_run (round, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
                                   record)
              SELECT i, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
                     json_set(record, '$.round', i)
-             FROM group_run, n WHERE purpose = 'timed' AND group_run.round = (SELECT max(round) FROM group_run)",
+             FROM group_run, n WHERE group_run.round = (SELECT max(round) FROM group_run WHERE purpose = 'timed' AND round < 1000)",
         )
         .unwrap();
     drop(archive);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use crate::laboratory::outcomes::skipped;
-use crate::laboratory::{CommandOutput, Laboratory};
+use crate::laboratory::{count, signal, unfolded, until, CommandOutput, Laboratory};
 use rusqlite::Connection;
 
 /// Begins a campaign of a program that sleeps for 5 ms.
@@ -123,4 +124,82 @@ fn a_foreign_or_damaged_archive_is_refused() {
             lab.widthwise(verb).refuses(2, &["campaign.sqlite", message]);
         }
     }
+}
+
+/// Starts or resumes a campaign, and ends it by Ctrl-C once there is a first run of an unfinished round of that kind.
+fn interrupted(lab: &Laboratory, words: &str, kind: &str) {
+    let child = lab.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let open = format!(
+        "SELECT count(*) FROM group_run JOIN round ON round.number = group_run.round WHERE kind = '{kind}' AND finished = 0
+           AND session = (SELECT max(id) FROM session)"
+    );
+    until("a run of the round", || {
+        lab.path(".widthwise/latest/campaign.sqlite").exists() && count(&lab.archive(), &open) == 1
+    });
+    signal(&child, libc::SIGINT);
+    let output = CommandOutput::of(child.wait_with_output().unwrap());
+    assert_eq!(output.status, Some(130), "{output:?}");
+}
+
+#[test]
+fn interrupted_rounds_are_used_by_no_figure_and_are_made_anew() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let words = "--abi x86-64 --processes 1,2,3 --warmup 2 --memory=3 --rounds 3 -- 1 200";
+    interrupted(&lab, &format!("scale nap.c {words}"), "warmup");
+    for kind in ["timed", "timed", "memory"] {
+        interrupted(&lab, "scale --resume .widthwise/latest", kind);
+        let stopped = "SELECT count(*) FROM session WHERE stopped = 'interrupted'";
+        assert!(count(&lab.archive(), stopped) > 1);
+    }
+    resume(&lab, "");
+    let rounds =
+        |kind: &str| count(&lab.archive(), &format!("SELECT count(*) FROM rounds WHERE kind = '{kind}'"));
+    assert_eq!(["warmup", "timed", "memory", "interrupted"].map(rounds), [2, 3, 3, 4]);
+    let report = lab.widthwise("report --json").json();
+    assert_eq!(report["timed_rounds"], 3);
+    for row in report["tables"][0]["rows"].as_array().unwrap() {
+        assert_eq!(row["runs"], 3, "{row}");
+    }
+    assert_eq!(report["stopping"]["stopped"], "all rounds asked for are done");
+}
+
+#[test]
+fn a_cell_that_fails_costs_no_timed_round() {
+    let lab = Laboratory::new();
+    lab.write(
+        "second.c",
+        "int main(int argc, char **argv) { return argc > 1 && argv[1][0] == '1' ? 7 : 0; }\n",
+    );
+    for (warmup, failed) in [(1, "warmup"), (0, "timed")] {
+        let words = format!(
+            "scale second.c --abi x86-64 --processes 1,2 --mode jobs --run '{{build}}/second {{index}}' --rounds 6 --memory=0 --warmup {warmup}"
+        );
+        let output = lab.widthwise(&words);
+        assert_eq!(output.status, Some(1), "{output:?}");
+        // The fastest cell is the only one that was measured.
+        assert!(!unfolded(&output.stdout).contains("with more"), "{output:?}");
+        let timed = "SELECT count(*) FROM rounds WHERE kind = 'timed'";
+        assert_eq!(count(&lab.archive(), timed), 6);
+        let report = lab.widthwise("report --json").json();
+        assert_eq!(report["timed_rounds"], 6);
+        assert_eq!(report["tables"][0]["rows"][0]["runs"], 6);
+        let runs = report["runs"].as_array().unwrap();
+        let of: Vec<_> =
+            runs.iter().filter(|run| !run["failure"].is_null()).map(|run| &run["purpose"]).collect();
+        assert_eq!(of, [failed]);
+    }
+}
+
+#[test]
+fn a_round_is_complete_without_the_other_runs_of_a_cell_that_fails_in_it() {
+    let lab = Laboratory::new();
+    // With one event it works.
+    lab.write(
+        "events.c",
+        "#include <stdlib.h>\nint main(int argc, char **argv) { return atoi(argv[1]) > 1 || argc > 3; }\n",
+    );
+    let words = "scale events.c --abi x86-64,i386 --processes 1 --events 8 --run '{build}/events {events}' --rounds 2 --warmup 0 --memory=0";
+    assert_eq!(lab.widthwise(words).status, Some(1));
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'interrupted'"), 0);
 }

@@ -118,6 +118,15 @@ impl Archive {
         Ok(())
     }
 
+    /// Changes the number of runs of the open round, where some that were planned are not to be made.
+    pub fn set_planned(&mut self, number: u32, planned: u32) -> Result<(), ArchiveError> {
+        self.check_round(number)?;
+        self.write(|transaction, _| {
+            let set = "UPDATE round SET planned = ?2 WHERE number = ?1";
+            transaction.prepare_cached(set)?.execute(params![number, planned]).map(drop)
+        })
+    }
+
     /// Adds a run that has ended to the open round. When this returns, or after [`Archive::commit`] if runs are
     /// [gathered](Archive::gather), the run survives `kill -9`.
     pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {

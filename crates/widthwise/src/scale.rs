@@ -12,7 +12,7 @@ use widthwise_experiment::{Role, VariantStatus};
 use clap::Args;
 use widthwise_archive::{Archive, ArchiveError, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
-use widthwise_experiment::outcome::RoundKind;
+use widthwise_experiment::outcome::{Round, RoundKind};
 use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
@@ -24,6 +24,7 @@ use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::launch_spec::LaunchSpec;
 use widthwise_measure::run::limits::Limits;
 use widthwise_measure::scale::{measure, GroupSpec, LauncherPool, ScalingRounds, Slot};
+use widthwise_verdict::stopping::Why;
 
 use crate::arguments::Arguments;
 use crate::session;
@@ -266,7 +267,8 @@ impl Scale {
         for remark in machine_remarks(&mut pool)? {
             archive.warn(&remark).map_err(Failure::machine)?;
         }
-        let known = archive.load().map_err(Failure::machine)?.group_runs;
+        let samples = archive.load().map_err(Failure::machine)?;
+        let known = samples.group_runs;
         let cells = cells(plan, participants, &session.experiment.baseline, topology)?;
         let make = |purposes: &[Purpose]| -> Vec<Slot> {
             slots(
@@ -283,13 +285,14 @@ impl Scale {
             )
         };
         let scratch = archive.folder().join("scratch");
-        let phases = phases(plan, &session.experiment, &known);
+        let phases = phases(plan, &session.experiment, &samples.rounds);
         let planned = phases
             .iter()
             .map(|phase| Some(phase.rounds?.saturating_mul(make(&phase.purposes).len() as u32)))
             .sum();
+        let timed = recorder::rounds_of(&samples.rounds, RoundKind::Timed);
         let mut observer =
-            ScalingRecorder::new(archive, progress, session.experiment.stopping, planned, &known)
+            ScalingRecorder::new(archive, progress, session.experiment.stopping, planned, timed)
                 .map_err(Failure::machine)?;
         let mut ended = Ok(End::Enough);
         for Phase { rounds, kind, purposes } in phases {
@@ -332,20 +335,19 @@ struct Phase {
     purposes: Vec<Purpose>,
 }
 
-/// The rounds that are still to be made. A round that was interrupted is not completed; its runs count.
-fn phases(plan: &Plan, experiment: &Experiment, known: &[GroupRun]) -> [Phase; 3] {
-    let is_made = |purpose: Purpose| known.iter().any(|run| run.purpose == purpose);
-    let warmup = if is_made(Purpose::Warmup) { 0 } else { experiment.warmup };
-    let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
-    let before = recorder::timed_rounds(known).len() as u32;
+/// The rounds that are still to be made. A round that was interrupted is made anew: its runs do not count.
+fn phases(plan: &Plan, experiment: &Experiment, known: &[Round]) -> [Phase; 3] {
+    let left = |rounds: u32, kind| rounds.saturating_sub(recorder::rounds_of(known, kind));
+    let warmup = left(experiment.warmup, RoundKind::Warmup);
+    let memory = left(plan.memory_rounds, RoundKind::Memory);
     let mut timed = vec![Purpose::Timed];
     if plan.sequential {
         timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
     }
-    let left = experiment.stopping.rounds.map(|most| most.saturating_sub(before));
+    let timed_left = experiment.stopping.rounds.map(|most| left(most, RoundKind::Timed));
     [
         Phase { rounds: Some(warmup), kind: RoundKind::Warmup, purposes: vec![Purpose::Timed] },
-        Phase { rounds: left, kind: RoundKind::Timed, purposes: timed },
+        Phase { rounds: timed_left, kind: RoundKind::Timed, purposes: timed },
         Phase { rounds: Some(memory), kind: RoundKind::Memory, purposes: vec![Purpose::Memory] },
     ]
 }
@@ -359,9 +361,10 @@ fn ending(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let is_interrupted = matches!(ended, Ok(End::Interrupted));
+    let is_expected = why.is_none();
     let (why, result) = match ended {
         Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
-        Ok(_) => (why.unwrap_or_default(), Ok(())),
+        Ok(_) => (why.unwrap_or_else(|| Why::Rounds.to_string()), Ok(())),
         Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
         Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
     };
@@ -369,7 +372,7 @@ fn ending(
     if is_interrupted {
         let folder = short(archive.folder());
         progress.say(&format!("interrupted; `widthwise scale --resume {folder}` continues"));
-    } else if result.is_ok() && !why.is_empty() {
+    } else if result.is_ok() && !is_expected {
         progress.say(&format!("  {why}"));
     }
     result

@@ -144,7 +144,7 @@ fn growth(report: &Scaling) -> Vec<String> {
                     _ => format!(", not clearly more than that of {smallest} ({times} times it)"),
                 }
             }
-            Ok(_) if table.rows.len() > 1 => "; none with more is higher".to_owned(),
+            Ok(_) => none_higher(table, row.processes).to_owned(),
             _ => String::new(),
         };
         all.push(format!(
@@ -156,6 +156,17 @@ fn growth(report: &Scaling) -> Vec<String> {
         ));
     }
     all
+}
+
+/// What is known of the cells with more processes than the fastest.
+fn none_higher(table: &Table, fastest: usize) -> &'static str {
+    let more = || table.rows.iter().filter(|row| row.processes > fastest);
+    let measured = more().filter(|row| row.failure.is_none() && row.throughput.is_ok()).count();
+    match more().count() - measured {
+        _ if measured == 0 => "",
+        0 => "; none with more is higher",
+        _ => "; none with more that was measured is higher",
+    }
 }
 
 /// `Adding one more child costs 310 MB, one more job 865 MB.`

@@ -1,7 +1,10 @@
 //! The part of a report that only a scaling campaign has: its summary, and the machine's topology with the placements.
 
+use std::collections::BTreeSet;
+
 use widthwise_archive::{Archive, Metadata, Samples, Scaling};
 use widthwise_experiment::model::Experiment;
+use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::scale::GroupRun;
 use widthwise_experiment::VariantStatus;
 use widthwise_machine::{Placement, Topology};
@@ -13,8 +16,16 @@ use super::picture::picture;
 use crate::failure::Failure;
 use crate::output::{short, width};
 
-/// The results of the runs.
-pub fn summary(seed: u64, scaling: &Scaling, variants: &[String], runs: &[GroupRun]) -> Summary {
+/// The results of the runs of complete rounds. A run that failed in another round still tells why its cell has no later runs.
+pub fn summary(seed: u64, scaling: &Scaling, variants: &[String], samples: &Samples) -> Summary {
+    let complete: BTreeSet<u32> = samples
+        .rounds
+        .iter()
+        .filter(|round| round.kind != RoundKind::Interrupted)
+        .map(|one| one.number)
+        .collect();
+    let counts = |run: &&GroupRun| complete.contains(&run.round) || !run.is_sound();
+    let runs: Vec<GroupRun> = samples.group_runs.iter().filter(counts).cloned().collect();
     let question = Question {
         plan: &scaling.plan,
         variants,
@@ -24,7 +35,8 @@ pub fn summary(seed: u64, scaling: &Scaling, variants: &[String], runs: &[GroupR
         seed,
         memory: scaling.memory,
     };
-    summarise(question, runs)
+    let timed = samples.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count();
+    Summary { rounds: timed, runs: samples.group_runs.len(), ..summarise(question, &runs) }
 }
 
 /// The request of a scaling campaign; other campaigns are refused.
@@ -53,7 +65,7 @@ impl LoadedScaling {
         samples: &mut Samples,
     ) -> LoadedScaling {
         let variants = metadata.names();
-        let mut summary = summary(metadata.seed, asked, &variants, &samples.group_runs);
+        let mut summary = summary(metadata.seed, asked, &variants, samples);
         if experiment.check.off {
             summary.different.clear();
         }

@@ -1,6 +1,5 @@
 //! Keeps what a scaling campaign yields, shows how it goes, and asks the stopping rule whether it is enough.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 
@@ -28,8 +27,10 @@ pub struct ScalingRecorder<'a> {
     /// Runs of this session, of how many; unknown without a number of rounds.
     made: u32,
     planned: Option<u32>,
-    /// Timed rounds, those of earlier sessions too.
-    timed: BTreeSet<u32>,
+    /// Complete timed rounds, those of earlier sessions too.
+    timed: u32,
+    /// Runs planned for the open round, and made in it.
+    in_round: (u32, u32),
     /// Why the rounds ended before all were made.
     pub why: Option<String>,
     /// How far the rounds were from what was asked for.
@@ -37,13 +38,13 @@ pub struct ScalingRecorder<'a> {
 }
 
 impl<'a> ScalingRecorder<'a> {
-    /// `planned` runs are still to come; `known` were made before.
+    /// `planned` runs are still to come; `timed` rounds were made before.
     pub fn new(
         archive: Archive,
         progress: &'a mut Progress,
         stopping: Stopping,
         planned: Option<u32>,
-        known: &[GroupRun],
+        timed: u32,
     ) -> Result<ScalingRecorder<'a>, ArchiveError> {
         progress.begin();
         Ok(ScalingRecorder {
@@ -55,7 +56,8 @@ impl<'a> ScalingRecorder<'a> {
             began: Instant::now(),
             made: 0,
             planned,
-            timed: timed_rounds(known),
+            timed,
+            in_round: (0, 0),
             why: None,
             unreached: None,
         })
@@ -73,7 +75,7 @@ impl<'a> ScalingRecorder<'a> {
 
     /// Whether no timed round is to be made: all were made before, or their time is spent.
     pub fn is_over(&self) -> bool {
-        let made = self.timed.len() as u32;
+        let made = self.timed;
         self.stopping.rounds.is_some_and(|most| made >= most)
             || made > 0 && self.stopping.max_time.is_some_and(|max_time| self.elapsed() >= max_time)
     }
@@ -92,22 +94,22 @@ impl<'a> ScalingRecorder<'a> {
     }
 }
 
-/// The rounds that have timed runs.
-pub fn timed_rounds(runs: &[GroupRun]) -> BTreeSet<u32> {
-    runs.iter().filter(|run| run.purpose == Purpose::Timed).map(|run| run.round).collect()
+/// How many complete rounds of a kind there are.
+pub fn rounds_of(rounds: &[Round], kind: RoundKind) -> u32 {
+    rounds.iter().filter(|round| round.kind == kind).count() as u32
 }
 
 impl ScalingRecorder<'_> {
     /// Whether the timed rounds are enough.
     fn has_enough(&mut self) -> Result<bool, ArchiveError> {
-        let rounds = self.timed.len() as u32;
+        let rounds = self.timed;
         let mut widest = None;
         if let Some(precision) = self.stopping.precision.filter(|_| rounds >= self.stopping_rule.next_look())
         {
             let metadata = self.archive.metadata();
-            let runs = self.archive.load()?.group_runs;
+            let samples = self.archive.load()?;
             let summary =
-                |scaling| load_report::scaling::summary(metadata.seed, scaling, &metadata.names(), &runs);
+                |scaling| load_report::scaling::summary(metadata.seed, scaling, &metadata.names(), &samples);
             widest = metadata.scaling.as_ref().and_then(|scaling| summary(scaling).half_width());
             self.unreached = Some(match widest {
                 Some(widest) => {
@@ -144,6 +146,7 @@ impl RoundObserver<GroupRun> for ScalingRecorder<'_> {
     }
 
     fn round_begins(&mut self, number: u32, kind: RoundKind, planned: u32) -> Result<(), ArchiveError> {
+        self.in_round = (planned, 0);
         self.archive.begin_round(number, kind, planned, None)
     }
 
@@ -154,14 +157,12 @@ impl RoundObserver<GroupRun> for ScalingRecorder<'_> {
         _files: Option<&RunFiles>,
     ) -> Result<(), ArchiveError> {
         let mut run = GroupRun { round: place.round, position: place.position, ..result.clone() };
-        if place.kind == RoundKind::Warmup && run.is_sound() {
+        if place.kind == RoundKind::Warmup {
             run.purpose = Purpose::Warmup;
         }
         self.archive.add_group_run(&run)?;
         self.made += 1;
-        if run.purpose == Purpose::Timed {
-            self.timed.insert(run.round);
-        }
+        self.in_round.1 += 1;
         if let Some(failure) = &run.failure {
             self.progress.say(&format!("  {}: {failure}", run.cell));
         }
@@ -177,6 +178,12 @@ impl RoundObserver<GroupRun> for ScalingRecorder<'_> {
     }
 
     fn round_ended(&mut self, number: u32, kind: RoundKind, noise: Noise) -> Result<Next, ArchiveError> {
+        // A failure excludes the cell's other runs of the same round: it is complete without them.
+        let (planned, made) = self.in_round;
+        if made < planned {
+            self.archive.set_planned(number, made)?;
+        }
+        self.timed += u32::from(kind == RoundKind::Timed);
         self.archive.end_round(&Round { number, kind, cpu: None, noise, layout: None })?;
         let is_enough = kind == RoundKind::Timed && self.has_enough()?;
         Ok(if is_enough { Next::Stop } else { Next::Round })
