@@ -171,3 +171,32 @@ fn the_cpu_time_of_an_openmp_team_equals_its_own_measurement() {
         }
     }
 }
+
+/// The time after which left-over processes are killed is not the time of their work.
+#[test]
+fn a_job_that_leaves_a_process_at_work_has_failed() {
+    let lab = Laboratory::new();
+    lab.program("left_over.c");
+    for (how, status) in [("work", 1), ("sleep", 0)] {
+        let words = "scale left_over.c --abi x86-64 --processes 1,2 --mode jobs --rounds 2 --warmup 0 --memory=0 --json --";
+        let output = lab.widthwise(&format!("{words} {how} 300"));
+        assert_eq!(output.status, Some(status), "{output:?}");
+        let report = output.json();
+        for processes in [1, 2] {
+            let row = row(table(&report, "x86-64", "jobs"), processes);
+            let failure = row["failure"].as_str().unwrap_or_default();
+            assert_eq!(failure.contains("at work, which was killed"), status == 1, "{row}");
+            assert_eq!(
+                row["throughput"]["estimate"].is_null(),
+                status == 1 || row["throughput"]["verdict"] == "withheld",
+                "{row}"
+            );
+        }
+        // The program itself ends after the work, and the daemon 0.1 s later.
+        for run in runs(&report).iter().filter(|_| status == 0) {
+            let members = run["members"].as_array().unwrap();
+            let last = members.iter().map(|member| member["ended_ns"].as_u64().unwrap()).max();
+            assert_eq!(run["elapsed_ns"].as_u64(), last, "{run}");
+        }
+    }
+}

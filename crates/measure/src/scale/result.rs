@@ -13,6 +13,7 @@ use crate::output::digest;
 use crate::proc::clock::now;
 use crate::proc::taskstats::Exit;
 use crate::run::ending::{describe, failure};
+use crate::run::sample::left_working;
 use crate::sampler::marks::Marks;
 use crate::scale::event_log::{self, EventLog};
 use crate::scale::group_spec::{filled, GroupSpec};
@@ -72,6 +73,10 @@ pub(super) fn accounted(
         // Exits are reported a moment after they happen.
         let end = run.elapsed_ns;
         run.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
+    }
+    // The time until they were killed is not that of their work.
+    if run.is_sound() {
+        run.failure = done.iter().find_map(|(done, _)| left_working(&done.reply));
     }
     run.cpu_wait = Some(cpu_wait(spec, &run, &tree, &waits, &around));
     remark_on_members(&mut run);
@@ -151,7 +156,7 @@ fn remark_on_start_and_end(run: &mut GroupRun, done: &[(Done, &Task)], first: u6
             1 => "a process".to_owned(),
             several => format!("{several} processes"),
         };
-        run.remarks.push(format!("left {count} running behind it, to be killed"));
+        run.remarks.push(format!("left {count} running behind it, killed 0.1 s after the program's end"));
     }
 }
 
@@ -242,7 +247,7 @@ fn used(done: &Done) -> u64 {
     (done.reply.user + done.reply.system).as_nanos() as u64
 }
 
-/// When the last process ended that outlived its program: only such processes and the programs are the
+/// When the last process ended by itself that outlived its program: only such processes and the programs are the
 /// launcher's children.
 fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
     let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
@@ -252,7 +257,8 @@ fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
         .map(|(exit, _)| exit.parent)
         .collect();
     let is_orphan = |exit: &Exit| {
-        exit.pid == exit.tgid && launchers.contains(&exit.parent) && !programs.contains(&exit.pid)
+        let is_child = exit.pid == exit.tgid && launchers.contains(&exit.parent);
+        is_child && !programs.contains(&exit.pid) && libc::WTERMSIG(exit.status) != libc::SIGKILL
     };
     let ends = exits.iter().filter(|(exit, _)| is_orphan(exit)).map(|(_, reported_ns)| *reported_ns);
     ends.max().unwrap_or(0)
