@@ -7,6 +7,8 @@ mod model;
 mod runs;
 mod smt;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -170,11 +170,19 @@ impl Column<'_> {
     }
 }
 
-/// CPU seconds before the first event, of one job or of a process with threads, by the run with one event in the same
-/// round; of children the parent has done that.
-fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> f64 {
+/// The CPU time of one start, of a job or of a process with threads.
+#[derive(Default)]
+struct Start {
+    /// CPU seconds.
+    seconds: f64,
+    /// How many events are in them: of several jobs that share one event, each has a part of it.
+    events: f64,
+}
+
+/// CPU time before the first event, by the run with one event in the same round; of children the parent has done that.
+fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> Start {
     if mode == Mode::Fork {
-        return 0.0;
+        return Start::default();
     }
     runs.iter()
         .find(|a| {
@@ -184,7 +192,10 @@ fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> f64 {
                 && (a.cell.variant == like.cell.variant || control_of(&a.cell.variant) == like.cell.variant)
                 && a.is_sound()
         })
-        .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / starts(a))
+        .map_or(Start::default(), |a| Start {
+            seconds: a.cpu_ns as f64 / SECOND / starts(a),
+            events: 1.0 / starts(a),
+        })
 }
 
 fn event(
@@ -192,7 +203,7 @@ fn event(
     work: Work,
     terms: Terms,
     word: &str,
-    start: &dyn Fn(&GroupRun) -> f64,
+    start: &dyn Fn(&GroupRun) -> Start,
 ) -> Result<(Figure, EventSource), Unfitted> {
     let reported = |of: fn(&ReportedEvents) -> Option<f64>| -> Vec<f64> {
         timed
@@ -223,9 +234,8 @@ fn event(
             let started = start(run);
             let starts = starts(run);
             let done = work.done(run.cell.processes);
-            // The measured start includes one event.
-            if started > 0.0 && done > starts {
-                (used - starts * started) / (done - starts)
+            if started.seconds > 0.0 && done > starts * started.events {
+                (used - starts * started.seconds) / (done - starts * started.events)
             } else {
                 used / done
             }
@@ -252,9 +262,16 @@ fn sequential(question: Question, runs: &[GroupRun], variant: &str, mode: Mode) 
     let elapsed: Vec<f64> = forks.iter().map(|fork| fork.elapsed_ns as f64 / SECOND).collect();
     let cpu: Vec<f64> = forks.iter().map(|fork| fork.cpu_ns as f64 / SECOND).collect();
     let mut rounds: BTreeMap<u32, BTreeMap<u64, f64>> = BTreeMap::new();
+    let sharers = smallest.processes as u64;
     for purpose in [Purpose::OneEvent, Purpose::HalfOfEvents, Purpose::Timed] {
+        // Several processes cannot share one event: its time is not on the line of the others.
+        if purpose == Purpose::OneEvent && sharers > 1 {
+            continue;
+        }
         for run in sound(runs, &smallest, purpose) {
             if let Some(events) = run.events {
+                // The run ends with the process that has one event more than others.
+                let events = events.div_ceil(sharers) * sharers;
                 rounds.entry(run.round).or_default().insert(events, run.elapsed_ns as f64 / SECOND);
             }
         }
