@@ -303,8 +303,8 @@ pub struct CpuWait {
     pub uncertain_ns: u64,
     /// CPUs of the cell.
     pub cpus: usize,
-    /// Tasks that wanted a CPU for more than a twentieth of the time: if these are more than the CPUs, they waited for each
-    /// other.
+    /// The most tasks that wanted a CPU at the same time, of those that wanted one for more than a twentieth of the run: if
+    /// these are more than the CPUs, they waited for each other.
     pub wanting: usize,
 }
 

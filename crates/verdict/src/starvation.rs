@@ -22,8 +22,11 @@ pub struct Waiting {
     pub waited: Option<f64>,
     /// Why it is absent.
     pub unknown: Option<String>,
-    /// Share of their time that was lost to others; where waiting is unknown, that they may have lost at most.
+    /// Share of their time that was lost to others; where waiting is unknown, that they may have lost at most. It includes
+    /// the host's steal time, in which tasks do not count as waiting.
     pub lost: f64,
+    /// That is the share of the one task that waited longest: all together lost less than withholds a cell.
+    pub of_one: bool,
     /// Who took most of it.
     pub taker: Taker,
     /// CPU time of other programs on these CPUs, as a share of what the CPUs have.
@@ -39,6 +42,10 @@ pub enum Taker {
     Host,
     /// No program: the control group had used up its quota.
     Quota,
+    /// Programs and the hypervisor, each for a considerable part.
+    ProgramsAndHost,
+    /// The quota and the hypervisor, likewise.
+    QuotaAndHost,
 }
 
 /// A withheld cell.
@@ -52,6 +59,8 @@ pub struct Starved {
     pub taker: Taker,
     /// How long they waited is unknown: they lost at most that.
     pub at_most: bool,
+    /// One of them lost that.
+    pub of_one: bool,
 }
 
 impl Waiting {
@@ -66,7 +75,7 @@ impl Waiting {
         if recorded.is_empty() {
             return None;
         }
-        let (by_wait, quota) = lost_waiting(&judged);
+        let LostWaiting { of_all, of_one, is_quota } = lost_waiting(&judged);
         let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
@@ -76,15 +85,15 @@ impl Waiting {
             let waited: f64 = waits.iter().filter_map(|(_, wait)| wait.waited_ns).sum::<u64>() as f64;
             waited / time_of_tasks(&waits).max(1.0)
         });
+        // One task whose CPU was taken delays the whole cell.
+        let is_one = of_all + by_host <= MOST_LOST && of_one + by_host > MOST_LOST;
+        let by_wait = if is_one { of_one } else { of_all };
         Some(Waiting {
             waited,
             unknown: unknown.filter(|_| waited.is_none()),
             lost: (by_wait + by_host).min(1.0),
-            taker: match (by_host > by_wait, quota) {
-                (true, _) => Taker::Host,
-                (_, true) => Taker::Quota,
-                _ => Taker::Programs,
-            },
+            of_one: is_one,
+            taker: Taker::of(by_wait, by_host, is_quota),
             others: (others / capacity.max(1.0)).min(1.0),
         })
     }
@@ -93,7 +102,24 @@ impl Waiting {
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
         let at_most = self.waited.is_none();
-        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker, at_most })
+        let (taker, of_one) = (self.taker, self.of_one);
+        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker, at_most, of_one })
+    }
+}
+
+impl Taker {
+    /// Who is named for the shares of time that were lost by waiting and to the host.
+    fn of(by_wait: f64, by_host: f64, is_quota: bool) -> Taker {
+        /// A smaller part of the whole is not named.
+        const CONSIDERABLE: f64 = 0.2;
+        let both = by_wait.min(by_host) > CONSIDERABLE * (by_wait + by_host);
+        match (both, by_host > by_wait, is_quota) {
+            (true, _, false) => Taker::ProgramsAndHost,
+            (true, _, true) => Taker::QuotaAndHost,
+            (false, true, _) => Taker::Host,
+            (false, false, true) => Taker::Quota,
+            (false, false, false) => Taker::Programs,
+        }
     }
 }
 
@@ -106,9 +132,18 @@ fn time_of_tasks(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
     waits.iter().map(|one| of(one)).sum()
 }
 
-/// The share that was lost by waiting for others, of all tasks or of the one that waited longest, whichever is more; and
-/// whether a quota had most of it. Tasks whose waiting was not read may have waited whenever they did not run.
-fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> (f64, bool) {
+/// The shares of their time that tasks lost by waiting for others.
+struct LostWaiting {
+    /// Of all tasks together.
+    of_all: f64,
+    /// Of the one that waited longest.
+    of_one: f64,
+    /// A quota had most of it.
+    is_quota: bool,
+}
+
+/// What tasks lost by waiting for others. Tasks whose waiting was not read may have waited whenever they did not run.
+fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> LostWaiting {
     let sum = |of: fn(&CpuWait) -> u64| waits.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
     let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
     let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
@@ -127,7 +162,7 @@ fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> (f64, bool) {
     let of_all = lost / (lost + used).max(elapsed);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
     let of_one = if is_unsure { 0.0 } else { longest / elapsed };
-    (of_all.max(of_one), throttled > others)
+    LostWaiting { of_all, of_one, is_quota: throttled > others }
 }
 
 impl Starved {
@@ -143,6 +178,10 @@ impl fmt::Display for Taker {
             Taker::Programs => "that other programs had",
             Taker::Host => "that the host of this virtual machine had",
             Taker::Quota => "because the CPU quota of their cgroup was used up",
+            Taker::ProgramsAndHost => "that other programs and the host of this virtual machine had",
+            Taker::QuotaAndHost => {
+                "because the CPU quota of their cgroup was used up or the host of this virtual machine had it"
+            }
         })
     }
 }
@@ -150,12 +189,10 @@ impl fmt::Display for Taker {
 impl fmt::Display for Starved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (processes, percent) = (self.processes, self.percent());
+        let (tasks, their) = if self.of_one { ("one of the tasks", "its") } else { ("the tasks", "their") };
         let waited = if self.at_most { "may have waited up to" } else { "waited" };
-        write!(
-            f,
-            "with {processes}, the tasks {waited} {percent:.0} % of their time for a CPU {}",
-            self.taker
-        )
+        let taker = self.taker;
+        write!(f, "with {processes}, {tasks} {waited} {percent:.0} % of {their} time for a CPU {taker}")
     }
 }
 
@@ -214,7 +251,39 @@ mod tests {
         one.cpu_ns = 40_000 * MS;
         let found = Waiting::of([one].iter()).unwrap();
         assert!(found.waited.unwrap() < 0.02);
-        assert_eq!(found.starved(64).unwrap().lost, 500);
+        let found = found.starved(64).unwrap();
+        assert_eq!(found.lost, 500);
+        assert_eq!(
+            found.to_string(),
+            "with 64, one of the tasks waited 50 % of its time for a CPU that other programs had"
+        );
+    }
+
+    #[test]
+    fn tasks_do_not_lose_more_than_they_waited() {
+        // One of two members waited for most of the time, the other hardly.
+        let wait =
+            CpuWait { waited_ns: Some(700 * MS), longest_ns: Some(650 * MS), others_ns: 700 * MS, ..wait() };
+        let found = of(wait);
+        assert!(found.lost <= found.waited.unwrap(), "{found:?}");
+    }
+
+    #[test]
+    fn everyone_who_took_a_considerable_part_is_named() {
+        let wait = CpuWait {
+            waited_ns: Some(200 * MS),
+            longest_ns: Some(100 * MS),
+            others_ns: 200 * MS,
+            stolen_ns: 110 * MS,
+            ..wait()
+        };
+        let named = |wait: CpuWait| of(wait).starved(2).unwrap().taker;
+        assert_eq!(named(wait.clone()), Taker::ProgramsAndHost);
+        assert_eq!(
+            named(CpuWait { others_ns: 0, throttled_ns: 200 * MS, ..wait.clone() }),
+            Taker::QuotaAndHost
+        );
+        assert_eq!(named(CpuWait { stolen_ns: 20 * MS, ..wait }), Taker::Programs);
     }
 
     #[test]

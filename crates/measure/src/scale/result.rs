@@ -28,8 +28,9 @@ const APART: f64 = 0.01;
 const SEVERAL: usize = 5;
 /// Exits are reported up to this long after they happen, in nanoseconds.
 const MOMENT: u64 = 2_000_000;
-/// The waiting of tasks is known if this share of their CPU time was read before they ended.
-const SEEN: f64 = 0.1;
+/// The waiting of tasks is known if this share of their CPU time was read before they ended: the rest, at most as much, is
+/// assumed to be like it.
+const SEEN: f64 = 0.5;
 /// The most bytes of a log to read.
 const MOST_LOG: u64 = 64 << 20;
 
@@ -316,11 +317,11 @@ fn cpu_wait(
         Some((seen, _)) if (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64 => {
             wait.unknown = Some("its tasks were too short-lived, or other programs had the reader's CPU: their waiting was not read".into());
         }
-        Some((seen, longest)) => {
-            // The end of each task's time was not read; it is assumed to be like the rest.
+        Some((seen, members)) => {
             let whole = (run.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
+            let waits = members.iter().map(|one| one.waited_of_run(whole, run.elapsed_ns));
+            wait.longest_ns = waits.max();
             wait.waited_ns = Some((seen.waited_ns as f64 * whole) as u64);
-            wait.longest_ns = Some(((longest as f64 * whole) as u64).min(run.elapsed_ns));
         }
     }
     wait

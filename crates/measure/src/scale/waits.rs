@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::proc::descendants;
+use crate::proc::{clock, descendants};
 
 /// More threads than this are not read: reading would take too long.
 const MOST_THREADS: usize = 4096;
@@ -29,12 +29,21 @@ struct Thread {
     last: Reading,
     /// Of earlier threads with the same number.
     before: Reading,
+    /// The first and the last look since whose predecessor it wanted a CPU.
+    active: Option<(u32, u32)>,
 }
+
+/// A thread is active between two looks if it wanted a CPU for this share of the time.
+const ACTIVE: u64 = 20;
 
 /// The last reading of every thread.
 #[derive(Debug, Default)]
 pub struct Waits {
     threads: BTreeMap<u32, Thread>,
+    /// The number of the present look, when it began, and the time since the one before; nanoseconds.
+    look: u32,
+    looked_ns: u64,
+    gap_ns: u64,
     /// Why nothing can be read.
     unknown: bool,
 }
@@ -42,6 +51,7 @@ pub struct Waits {
 impl Waits {
     /// Reads every thread of all processes that these launchers have started.
     pub fn look(&mut self, launchers: &[u32], launcher_file: Option<&PathBuf>) {
+        self.begin(clock::now());
         for (root, &launcher) in launchers.iter().enumerate() {
             for (pid, parent) in descendants::descendants(launcher) {
                 // A process that waits for the appointed time is no program yet.
@@ -60,18 +70,32 @@ impl Waits {
         }
     }
 
+    fn begin(&mut self, now_ns: u64) {
+        self.gap_ns = now_ns.saturating_sub(self.looked_ns);
+        self.looked_ns = now_ns;
+        self.look += 1;
+    }
+
     fn take(&mut self, root: usize, process: u32, thread: u32, reading: Reading) {
         let known = self.threads.entry(thread).or_insert(Thread {
             process,
             root,
             last: Reading::default(),
             before: Reading::default(),
+            active: None,
         });
+        let had = known.whole().wanted_ns();
         // Neither ever falls: the number now belongs to another thread.
         if reading.ran_ns < known.last.ran_ns || reading.waited_ns < known.last.waited_ns {
             known.before = known.whole();
         }
         (known.process, known.root, known.last) = (process, root, reading);
+        // Before the first look only the run's start is a bound.
+        let gap_ns = if self.look > 1 { self.gap_ns } else { 0 };
+        let wanted = known.whole().wanted_ns() - had;
+        if wanted > 0 && wanted >= gap_ns / ACTIVE {
+            known.active = Some((known.active.map_or(self.look, |(first, _)| first), self.look));
+        }
     }
 
     /// What a thread has used; the last one with that number.
@@ -89,27 +113,30 @@ impl Waits {
         sum
     }
 
-    /// The total, and the longest wait within one group. `group` names the group of a program, process and
-    /// thread.
-    pub fn total(&self, group: &dyn Fn(usize, u32, u32) -> u64) -> Option<(Reading, u64)> {
+    /// The total, and that of each group. `group` names the group of a program, process and thread.
+    pub fn total(&self, group: &dyn Fn(usize, u32, u32) -> u64) -> Option<(Reading, Vec<Reading>)> {
         if self.unknown {
             return None;
         }
-        let mut groups: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut groups: BTreeMap<u64, Reading> = BTreeMap::new();
         let mut sum = Reading::default();
         for (number, thread) in &self.threads {
             sum = sum.plus(thread.whole());
-            *groups.entry(group(thread.root, thread.process, *number)).or_default() +=
-                thread.whole().waited_ns;
+            let of_group = groups.entry(group(thread.root, thread.process, *number)).or_default();
+            *of_group = of_group.plus(thread.whole());
         }
         // A kernel without such an account writes zeros.
-        (sum.ran_ns > 0).then(|| (sum, groups.into_values().max().unwrap_or(0)))
+        (sum.ran_ns > 0).then(|| (sum, groups.into_values().collect()))
     }
 
-    /// The number of tasks that wanted a CPU for at least this long.
+    /// The highest number of tasks that wanted a CPU at the same time, of those that did for at least this long. A second pool
+    /// of threads does not wait for the first.
     pub fn wanting(&self, at_least_ns: u64) -> usize {
-        let wants = |thread: &&Thread| thread.whole().ran_ns + thread.whole().waited_ns >= at_least_ns;
-        self.threads.values().filter(wants).count()
+        let wants = |thread: &&Thread| thread.whole().wanted_ns() >= at_least_ns;
+        let active: Vec<(u32, u32)> =
+            self.threads.values().filter(wants).filter_map(|thread| thread.active).collect();
+        let at = |look: u32| active.iter().filter(|(first, last)| (*first..=*last).contains(&look)).count();
+        active.iter().map(|(first, _)| at(*first)).max().unwrap_or(0)
     }
 }
 
@@ -120,6 +147,18 @@ impl Thread {
 }
 
 impl Reading {
+    /// The wait of a task that ran and waited `whole` times that long, in a run of that length: it cannot have waited while it ran.
+    pub fn waited_of_run(self, whole: f64, elapsed_ns: u64) -> u64 {
+        let (ran, waited) = ((self.ran_ns as f64 * whole) as u64, (self.waited_ns as f64 * whole) as u64);
+        // Threads on several CPUs may have run for longer than the run took.
+        waited.min(if ran <= elapsed_ns { elapsed_ns - ran } else { elapsed_ns })
+    }
+
+    /// For how long it ran or waited for a CPU.
+    fn wanted_ns(self) -> u64 {
+        self.ran_ns + self.waited_ns
+    }
+
     fn plus(self, other: Reading) -> Reading {
         Reading { ran_ns: self.ran_ns + other.ran_ns, waited_ns: self.waited_ns + other.waited_ns }
     }
@@ -167,8 +206,30 @@ mod tests {
         waits.take(0, 10, 11, reading(1, 0));
         assert_eq!(waits.thread(11), Some(reading(1, 0)));
         assert_eq!(waits.process(10), Some(reading(9, 4)));
-        assert_eq!(waits.total(&|_, _, thread| u64::from(thread)), Some((reading(9, 4), 3)));
+        let groups = vec![reading(8, 3), reading(1, 1)];
+        assert_eq!(waits.total(&|_, _, thread| u64::from(thread)), Some((reading(9, 4), groups)));
         assert_eq!(waits.wanting(3), 1);
+    }
+
+    #[test]
+    fn only_tasks_that_want_a_cpu_at_the_same_time_wait_for_each_other() {
+        const MS: u64 = 1_000_000;
+        let mut waits = Waits::default();
+        let mut look = |threads: &[(u32, u64)]| {
+            let now_ns = waits.looked_ns + 10 * MS;
+            waits.begin(now_ns);
+            for (thread, ran_ms) in threads {
+                waits.take(0, 1, *thread, reading(ran_ms * MS, 0));
+            }
+            waits.wanting(5 * MS)
+        };
+        // The first thread prepares, and sleeps while pools work; 2 and 3 are a pool, 4 and 5 the next.
+        assert_eq!(look(&[(1, 10)]), 1);
+        look(&[(1, 10), (2, 10), (3, 9)]);
+        assert_eq!(look(&[(1, 10), (2, 20), (3, 18)]), 2);
+        assert_eq!(look(&[(1, 10), (4, 10), (5, 9)]), 2);
+        // It works beside the second pool.
+        assert_eq!(look(&[(1, 20), (4, 20), (5, 18)]), 3);
     }
 
     #[test]
