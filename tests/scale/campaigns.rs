@@ -31,6 +31,24 @@ fn events_are_read_from_logs_and_marks() {
     }
 }
 
+/// A mark that waits to be read shortens the time from the first to the last, which is read at the end.
+#[test]
+fn marks_are_read_when_they_are_written() {
+    let _alone = alone();
+    let lab = lab();
+    let options = "--processes 2 --events 8 --rounds 7 --warmup 0 --memory=0 --event-marks";
+    let report = measured(&lab, "x86-64", "fork {processes} {events} event=60000 marks=1", options);
+    let timed = runs(&report).iter().filter(|run| run["purpose"] == "timed");
+    let mut each: Vec<f64> = timed
+        .flat_map(|run| run["members"].as_array().unwrap())
+        .map(|member| member["reported"]["elapsed_s"].as_f64().unwrap())
+        .collect();
+    each.sort_by(f64::total_cmp);
+    // The middle: another program may have the CPU of the reader for a moment.
+    let middle = each[each.len() / 2];
+    assert!(middle > 0.99 * 0.06, "{each:?}");
+}
+
 #[test]
 fn failed_cells_are_reported_and_the_others_continue() {
     let lab = lab();

@@ -68,6 +68,9 @@ pub struct Done {
 pub trait RunObserver {
     /// Looks at the started processes, given the launchers' numbers, and returns how long not to look again.
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration;
+
+    /// Reads what the programs report at the moment, and returns the descriptors that announce more.
+    fn hear(&mut self) -> Vec<RawFd>;
 }
 
 /// The results of all tasks.
@@ -227,11 +230,12 @@ impl LauncherPool {
             if running.asked_to_end_at.is_some_and(|since| since.elapsed() > PATIENCE) {
                 return Err(RunError::Escaped);
             }
+            let reports = observer.hear();
             if working && Instant::now() >= next_look {
                 next_look = Instant::now() + observer.look(&running.launchers, &running.groups);
             }
             let until = if working { next_look.saturating_duration_since(Instant::now()) } else { TICK };
-            self.sleep(&running.replies, until);
+            self.sleep(&running.replies, &reports, until);
             self.hear(&mut running.replies)?;
             if let Some(listener) = &mut self.listener {
                 let mut reported = Vec::new();
@@ -293,11 +297,12 @@ impl LauncherPool {
         Ok(())
     }
 
-    /// Sleeps until a reply arrives or `most` has passed.
-    fn sleep(&self, replies: &[Option<Reply>], most: Duration) {
+    /// Sleeps until a reply arrives, a program reports something or `most` has passed.
+    fn sleep(&self, replies: &[Option<Reply>], reports: &[RawFd], most: Duration) {
         let waiting = self.workers.iter().zip(replies).filter(|(_, reply)| reply.is_none());
         let mut descriptors: Vec<RawFd> = waiting.map(|(worker, _)| worker.launcher.as_raw_fd()).collect();
         descriptors.extend(self.listener.as_ref().map(Listener::descriptor));
+        descriptors.extend(reports);
         let mut polls: Vec<libc::pollfd> =
             descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
         let most = most.min(TICK);

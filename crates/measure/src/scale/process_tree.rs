@@ -401,7 +401,12 @@ impl ProcessTree {
             .map(|(exit, reported_ns)| reported_ns.saturating_sub(exit.elapsed_ns))
             .min();
         let at_ns = reported.map_or(at_ns, |reported| reported.min(at_ns)).max(began_ns);
-        Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
+        let elapsed_ns = at_ns - began_ns;
+        // Its CPU time was read when the member was seen, which may be later than the fork, and includes the time before its
+        // execve: each thread of the parent used at most the time that passed.
+        let threads = exits.iter().filter(|(exit, _)| exit.tgid == parent).count().max(1) as u64;
+        let threads = if self.is_threads() { 1 } else { threads };
+        Some(BeforeFork { cpu_ns: cpu_ns.min(elapsed_ns.saturating_mul(threads)), elapsed_ns })
     }
 
     /// The members, one for each lane, from the observed tasks of the lane and the kernel's reports at their

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -269,11 +270,15 @@ impl Watcher {
 }
 
 impl RunObserver for Watcher {
+    /// A mark's time is that of its reading: it is read as soon as it is written.
+    fn hear(&mut self) -> Vec<RawFd> {
+        self.pipes.iter_mut().for_each(|pipe| {
+            pipe.hear(now());
+        });
+        self.pipes.iter().map(Marks::pipe).collect()
+    }
+
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration {
-        let at = now();
-        for pipe in &mut self.pipes {
-            pipe.hear(at);
-        }
         let mut next = if self.pipes.is_empty() { ALL_THERE } else { LESS_OFTEN };
         if !launchers.is_empty() && self.looked.elapsed() >= self.look_again {
             match self.mode {

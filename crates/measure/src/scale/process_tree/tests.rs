@@ -15,8 +15,17 @@ fn each_child_is_put_on_a_cpu_of_its_own_once() {
     assert_eq!(tree.seen(&all, 7), [SetAffinity { pid: 12, cpus: vec![6], first: true }]);
     assert!(tree.is_complete());
     assert!(tree.seen(&all, 8).is_empty());
+    tree.parent_had(4);
+    assert_eq!(tree.before_fork(1, &[]), Some(BeforeFork { cpu_ns: 4, elapsed_ns: 5 }));
+}
+
+#[test]
+fn a_parent_has_no_more_cpu_time_at_the_fork_than_time_has_passed() {
+    let mut tree = ProcessTree::new(Mode::Fork, 1, &[4]);
+    tree.seen(&[snapshot(10, 1, false), snapshot(11, 10, false)], 6);
+    // It was read two later.
     tree.parent_had(7);
-    assert_eq!(tree.before_fork(1, &[]), Some(BeforeFork { cpu_ns: 7, elapsed_ns: 5 }));
+    assert_eq!(tree.before_fork(1, &[]), Some(BeforeFork { cpu_ns: 5, elapsed_ns: 5 }));
 }
 
 #[test]
