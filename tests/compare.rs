@@ -375,3 +375,25 @@ fn a_variant_whose_work_was_killed_with_a_process_that_it_left_is_withheld() {
     assert_ne!(verdict(&report, "sleep", "cpu")["verdict"], "withheld", "{report}");
     assert_eq!(variant(&report, "sleep")["status"], "ready");
 }
+
+#[test]
+fn a_run_that_fails_now_and_then_is_a_failure_of_the_program() {
+    let lab = Laboratory::new();
+    // Every run adds a line to its own file; the fourth fails.
+    lab.write("steady", "exit 0\n");
+    lab.write("unsteady", "echo x >>$0.runs; [ $(wc -l <$0.runs) != 4 ] || exit 9\n");
+    for (first, second) in [("steady", "unsteady"), ("unsteady", "steady")] {
+        let (first, other) = (format!("{first}={first}"), format!("{second}={second}"));
+        let words =
+            ["--binary", &first, "--binary", &other, "--run", "sh {binary}", "--rounds", "8", "--json"];
+        let _ = std::fs::remove_file(lab.path("unsteady.runs"));
+        let output = lab.compare(&words);
+        assert_eq!(output.status, Some(1), "{output:?}");
+        let report = output.json();
+        let verdict = verdict(&report, second, "cpu");
+        assert_eq!(verdict["verdict"], "withheld", "{verdict}");
+        // Of the baseline, it is the run of the A/A control or its own.
+        let failed = "1 of 8 runs failed: exit status 9";
+        assert!(second == "steady" || verdict["reason"] == failed, "{verdict}");
+    }
+}

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use widthwise_archive::{Archive, Metadata, Samples};
 use widthwise_experiment::model::Experiment;
+use widthwise_experiment::outcome::{Ending, RoundKind, Run};
 use widthwise_experiment::VariantStatus;
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::excerpt::Excerpt;
@@ -233,10 +234,24 @@ impl LoadedReport {
             .collect()
     }
 
+    /// Whether a timed run or one of the warm-up failed. A program that an emulator cannot run has not, nor one that cannot be
+    /// started here.
+    fn has_failed_run(&self) -> bool {
+        let is_of_program = |run: &Run| {
+            let kind =
+                self.samples.rounds.iter().find(|round| round.number == run.round).map(|round| round.kind);
+            matches!(kind, Some(RoundKind::Warmup | RoundKind::Timed | RoundKind::Interrupted))
+        };
+        let failed = |run: &&Run| !matches!(run.ending, Ending::Done | Ending::SpawnFailed { .. });
+        self.samples.runs.iter().filter(failed).any(is_of_program)
+    }
+
     /// Whether the program or a build of it failed, or its output differs: exit status 1.
     fn has_failed(&self) -> bool {
         match &self.body {
-            Body::Comparison { .. } => self.samples.statuses.values().any(VariantStatus::is_failure),
+            Body::Comparison { .. } => {
+                self.samples.statuses.values().any(VariantStatus::is_failure) || self.has_failed_run()
+            }
             Body::Scaling(scaling) => {
                 scaling.has_mismatch(&self.experiment)
                     || self.samples.group_runs.iter().any(|run| !run.is_sound())
