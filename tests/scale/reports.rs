@@ -2,6 +2,8 @@
 
 use super::{estimate, lab, row, scale, table};
 use crate::laboratory;
+use crate::laboratory::unfolded;
+use crate::laboratory::Laboratory;
 use serde_json::Value;
 
 /// The errors of a report by `docs/schema/report-3.json`.
@@ -60,8 +62,34 @@ fn every_format_shows_the_same_campaign() {
     assert_eq!(csv.records().count(), members);
     let html = lab.read("out.html");
     assert!(html.contains("Memory over time") && !html.contains("<script"));
+    assert!(html.contains(">MB<") && !html.contains("MiB"), "the chart has another unit than the tables");
+    // The command can be typed again, and the spec and the seed are there.
+    let command =
+        "--run '{build}/workers fork {processes} {events} event=2000 own=4 hold=80' --processes 1,2";
+    assert!(html.contains(command) && html.contains("Seed <code>") && html.contains("[program]"), "{html}");
+    let text = unfolded(&output.stdout);
+    assert!(text.contains(" hold "), "{text}");
+    // A busy machine has no best throughput.
+    assert!(!text.contains("best measured throughput") || text.contains(" events/s with "), "{text}");
+    assert!(!text.contains("−0.0 %") && !text.contains("+0.0 %"), "{text}");
     let figure = &row(table(&json, "x86-64", "fork"), 2)["elapsed"];
     let (low, high) = (figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
     assert!(low <= estimate(figure) && estimate(figure) <= high);
     assert_eq!(html, lab.read(".widthwise/latest/report.html"));
+}
+
+#[test]
+fn one_process_is_singular() {
+    let lab = Laboratory::new();
+    lab.write("short.c", "int main(void) { return 0; }\n");
+    // Sooner or later it is not seen.
+    let words =
+        "scale short.c --abi x86-64 --mode fork --processes 1 --run {build}/short --rounds 50 --memory=0";
+    let output = lab.widthwise(words);
+    assert_eq!(output.status, Some(1), "{output:?}");
+    assert!(output.stderr.contains("1 child was asked for and none was seen"), "{output:?}");
+    lab.program("nap.c");
+    let words = "scale nap.c --abi x86-64 --processes 1,2 --rounds 1 --warmup 0 --memory-limit 250k -- 1 200";
+    let text = unfolded(&lab.widthwise(words).stdout);
+    assert!(text.contains(" hold 1 job of x86-64"), "{text}");
 }

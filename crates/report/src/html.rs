@@ -21,6 +21,7 @@ mod page;
 mod plot;
 mod raw;
 mod record;
+pub(crate) use record::reproduce;
 mod samples;
 mod summary;
 mod timeline;

@@ -54,6 +54,17 @@ pub struct GroupMemory {
     parent_at_fork: Option<BTreeMap<Part, (u64, u64)>>,
     began_ns: u64,
     texts: Texts,
+    /// Why processes ran while they were read, where they did.
+    running: Option<Running>,
+}
+
+/// Why processes were not frozen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// There is no cgroup v2.
+    NoFreezer,
+    /// They were not frozen in time: the kernel freezes a process once its system call can be interrupted.
+    Slow,
 }
 
 impl GroupMemory {
@@ -66,7 +77,13 @@ impl GroupMemory {
             parent_at_fork: None,
             began_ns: now(),
             texts: Texts::default(),
+            running: None,
         }
+    }
+
+    /// Why processes ran while they were read, if they did at any moment.
+    pub fn running(&self) -> Option<Running> {
+        self.running
     }
 
     /// Reads the memory of these processes. `parent` is the one that forks, `members` those that count, of
@@ -81,7 +98,8 @@ impl GroupMemory {
     ) -> Duration {
         let began = Instant::now();
         let still = Still::make(groups);
-        self.memory.frozen &= still.all;
+        self.memory.frozen &= still.running.is_none();
+        self.running = self.running.or(still.running);
         let at_ns = now();
         let mut all: BTreeMap<u32, Figures> = BTreeMap::new();
         for (index, &pid) in pids.iter().enumerate() {
@@ -241,25 +259,25 @@ fn name(part: &Part) -> String {
 #[derive(Debug)]
 struct Still<'a> {
     groups: Vec<&'a Path>,
-    all: bool,
+    running: Option<Running>,
 }
 
 impl Still<'_> {
     fn make(groups: &[Option<PathBuf>]) -> Still<'_> {
-        let mut still = Still { groups: Vec::new(), all: true };
+        let mut still = Still { groups: Vec::new(), running: None };
         for group in groups {
             match group {
                 Some(group) if std::fs::write(group.join("cgroup.freeze"), "1").is_ok() => {
                     still.groups.push(group);
                 }
-                _ => still.all = false,
+                _ => still.running = Some(Running::NoFreezer),
             }
         }
         let began = Instant::now();
         for group in &still.groups {
             while !is_frozen(group) {
                 if began.elapsed() > STILL {
-                    still.all = false;
+                    still.running = still.running.or(Some(Running::Slow));
                     break;
                 }
                 std::thread::sleep(Duration::from_micros(100));
@@ -297,6 +315,25 @@ mod tests {
     use widthwise_experiment::memory::Class;
 
     use super::*;
+
+    #[test]
+    fn why_processes_ran_while_they_were_read_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = |frozen: &str| {
+            std::fs::write(folder.path().join("cgroup.events"), format!("populated 1\nfrozen {frozen}\n"))
+                .unwrap();
+            std::fs::write(folder.path().join("cgroup.freeze"), "").unwrap();
+            Some(folder.path().to_owned())
+        };
+        let read = |group: Option<PathBuf>| {
+            let mut memory = GroupMemory::new(None);
+            memory.read(&[], None, &[], 1, &[group]);
+            (memory.running(), memory.close(0).frozen)
+        };
+        assert_eq!(read(group("1")), (None, true));
+        assert_eq!(read(group("0")), (Some(Running::Slow), false));
+        assert_eq!(read(None), (Some(Running::NoFreezer), false));
+    }
 
     #[test]
     fn copied_memory_is_distinguished_from_new_memory() {

@@ -16,6 +16,7 @@ use crate::run::ending::{describe, failure};
 use crate::run::sample::left_working;
 use crate::sampler::marks::Marks;
 use crate::scale::event_log::{self, EventLog};
+use crate::scale::group_memory::Running;
 use crate::scale::group_spec::{filled, GroupSpec};
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
 use crate::scale::process_tree::ProcessTree;
@@ -81,7 +82,7 @@ pub(super) fn accounted(
     }
     run.cpu_wait = Some(cpu_wait(spec, &run, &tree, &waits, &around));
     remark_on_members(&mut run);
-    set_memory(&mut run, camera.map(|camera| camera.close(first)));
+    set_memory(&mut run, camera.map(|camera| (camera.running(), camera.close(first))));
     match answer(spec, tasks) {
         Ok(digest) => run.output_digest = digest,
         Err(reason) if run.is_sound() => run.failure = Some(reason),
@@ -202,7 +203,11 @@ fn check_members(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)], 
         1 => "one was".to_owned(),
         seen => format!("{seen} were"),
     };
-    run.failure = Some(format!("{processes} {} were asked for and {seen} seen: {hint}", mode.noun()));
+    let asked = match processes {
+        1 => format!("1 {} was", mode.singular()),
+        several => format!("{several} {} were", mode.noun()),
+    };
+    run.failure = Some(format!("{asked} asked for and {seen} seen: {hint}"));
 }
 
 fn remark_on_members(run: &mut GroupRun) {
@@ -225,20 +230,22 @@ fn remark_on_members(run: &mut GroupRun) {
 }
 
 /// Sets the memory of a run, with remarks on how it was read.
-fn set_memory(run: &mut GroupRun, memory: Option<Memory>) {
-    let Some(mut memory) = memory else { return };
+fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
+    let Some((running, mut memory)) = memory else { return };
     if !is_near_peak(&memory, &run.members) {
         memory.highest = None;
     }
     if run.failure.is_none() && memory.highest.is_none() {
         run.remarks.push("too short for its memory to be read while all were there, near their peak".into());
     }
-    if !memory.frozen {
-        run.remarks.push(
-            "memory was read while processes ran, since there is no cgroup v2 to make them stand still: sums are \
-             blurred"
-                .into(),
-        );
+    if let Some(running) = running {
+        let why = match running {
+            Running::NoFreezer => "there is no cgroup v2 that freezes them",
+            Running::Slow => "some were not frozen within 0.1 s, as in a long system call",
+        };
+        run.remarks.push(format!(
+            "memory was read while processes ran, since {why}: sums may count a page twice or not at all"
+        ));
     }
     run.memory = Some(memory);
 }

@@ -8,6 +8,7 @@ use widthwise_experiment::units::Unit;
 use widthwise_verdict::wording::{self, share};
 
 use super::wording::{amount, name, prose, unbroken};
+use crate::campaign::Campaign;
 use crate::comparison::Comparison;
 use crate::{report_text, sanitize};
 
@@ -19,7 +20,7 @@ pub fn sections(comparison: &Comparison) -> Markup {
         (outputs(comparison))
         (builds(comparison))
         (machine(comparison))
-        (reproduce(comparison))
+        (reproduce(&comparison.campaign))
         (words(comparison))
     }
 }
@@ -141,22 +142,22 @@ fn machine(comparison: &Comparison) -> Markup {
     }
 }
 
-fn reproduce(comparison: &Comparison) -> Markup {
-    let words: Vec<String> =
-        comparison.campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
+/// How a campaign is repeated: its command, its seed and its spec.
+pub(crate) fn reproduce(campaign: &Campaign) -> Markup {
+    let words: Vec<String> = campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
     html! {
         section id="reproduce" {
             h2 { "Repeat the campaign" }
             @if !words.is_empty() { pre { code { (words.join(" ")) } } }
             p {
-                "Seed " code { (comparison.campaign.experiment.seed) } " gives the same orders and paddings. The samples of "
-                "this campaign are in " code { (sanitize::line(&comparison.campaign.folder)) } "; "
+                "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings. The samples of "
+                "this campaign are in " code { (sanitize::line(&campaign.folder)) } "; "
                 code { "widthwise report" } " renders them again."
             }
-            @if !comparison.campaign.spec.trim().is_empty() {
-                details open[comparison.campaign.spec.lines().count() <= LONGEST_SPEC] {
+            @if !campaign.spec.trim().is_empty() {
+                details open[campaign.spec.lines().count() <= LONGEST_SPEC] {
                     summary { "The experiment" }
-                    pre { code { (sanitize::block(comparison.campaign.spec)) } }
+                    pre { code { (sanitize::block(campaign.spec)) } }
                 }
             }
         }

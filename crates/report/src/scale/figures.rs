@@ -65,14 +65,35 @@ pub(super) fn percent(figure: &Result<Figure, Unfitted>) -> String {
     figure.as_ref().map_or_else(instead, |figure| format!("{:.1} %", 100.0 * figure.estimate))
 }
 
+/// `+26.0`: a share in percent with its sign; what rounds to 0 has none.
+pub(super) fn with_sign(share: f64, digits: usize) -> String {
+    let text = format!("{:.digits$}", (100.0 * share).abs());
+    match text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+        true => text,
+        false if share < 0.0 => format!("−{text}"),
+        false => format!("+{text}"),
+    }
+}
+
 /// `+26 % (25 … 27)`, of a share.
 pub(super) fn signed(figure: &Figure) -> String {
-    let word = |value: f64| {
-        let sign = if value < 0.0 { "−" } else { "+" };
-        format!("{sign}{:.1}", (100.0 * value).abs())
-    };
+    let word = |value: f64| with_sign(value, 1);
     match figure.bounds {
         Some(ends) => format!("{} % ({} … {})", word(figure.estimate), word(ends.low), word(ends.high)),
         None => format!("{} %", word(figure.estimate)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_that_rounds_to_nothing_has_no_sign() {
+        assert_eq!(
+            [-0.00026, 0.0004, -0.02, 0.26].map(|share| with_sign(share, 1)),
+            ["0.0", "0.0", "−2.0", "+26.0"]
+        );
+        assert_eq!(with_sign(-0.004, 0), "0");
     }
 }

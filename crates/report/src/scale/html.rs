@@ -9,7 +9,7 @@ use super::figures::{bytes, ranged};
 use super::model::Scaling;
 use super::names::title;
 use super::sentences;
-use crate::html::{document, prose, POLICY};
+use crate::html::{document, prose, reproduce, POLICY};
 use crate::sanitize;
 
 const STYLE: &str = include_str!("scale.css");
@@ -86,12 +86,7 @@ pub fn page(report: &Scaling) -> String {
                         }
                     }
                 }
-                section id="reproduce" {
-                    h2 { "Reproduce" }
-                    pre { (sanitize::block(&report.campaign.command.join(" "))) }
-                    p { "Every run is in " code { (sanitize::line(&report.campaign.folder)) "/campaign.sqlite" } "; "
-                        code { "widthwise report " (sanitize::line(&report.campaign.folder)) " --csv=out.csv" } " writes them out." }
-                }
+                (reproduce(&report.campaign))
             }
             footer { p { "Widthwise " (sanitize::line(report.campaign.widthwise)) " · " (sanitize::line(&report.campaign.created)) } }
         }
@@ -276,15 +271,15 @@ fn area(run: &GroupRun) -> Markup {
         number(axes.x(end)),
         number(axes.y(0.0))
     );
-    let mebibyte = 1024.0 * 1024.0;
+    let megabyte = 1e6;
     html! {
         svg class="curves" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
             aria-label=(format!("memory over time; at most {}", bytes(most))) {
-            @for tick in ticks(axes.up / mebibyte, 4.0) {
-                line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick * mebibyte))) y2=(number(axes.y(tick * mebibyte))) {}
-                text class="word" x=(LEFT - 6.0) y=(number(axes.y(tick * mebibyte) + 4.0)) text-anchor="end" { (tick) }
+            @for tick in ticks(axes.up / megabyte, 4.0) {
+                line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick * megabyte))) y2=(number(axes.y(tick * megabyte))) {}
+                text class="word" x=(LEFT - 6.0) y=(number(axes.y(tick * megabyte) + 4.0)) text-anchor="end" { (tick) }
             }
-            text class="word" x=(LEFT + 4.0) y="12" { "MiB" }
+            text class="word" x=(LEFT + 4.0) y="12" { "MB" }
             @for tick in ticks(axes.across, 6.0) {
                 text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
             }

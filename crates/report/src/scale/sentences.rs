@@ -7,7 +7,7 @@ use widthwise_verdict::wording::margin;
 use widthwise_verdict::Word;
 
 use super::comparison::{is_the_same_work, remark, word};
-use super::figures::{bytes, ranged, signed, significant, time};
+use super::figures::{bytes, ranged, signed, significant, time, with_sign};
 use super::model::Scaling;
 use super::names::cell_name;
 use crate::format::{counted, duration, listed};
@@ -234,12 +234,13 @@ fn capacity(report: &Scaling) -> Vec<String> {
             let more = own
                 .filter(|own| own.variant != capacity.variant && own.fit > 0)
                 .map_or(String::new(), |own| {
-                    format!(" ({:+.0} %)", 100.0 * (capacity.fit as f64 / own.fit as f64 - 1.0))
+                    format!(" ({} %)", with_sign(capacity.fit as f64 / own.fit as f64 - 1.0, 0))
                 });
             let best = capacity.best.as_ref().map_or(String::new(), |(processes, placement, figure)| {
                 format!(
-                    ", best measured throughput {} at {processes} ({placement})",
-                    significant(figure.estimate)
+                    ", best measured throughput {} {}/s with {processes} ({placement})",
+                    significant(figure.estimate),
+                    report.plan.work(*mode).unit()
                 )
             });
             let fit = if capacity.fit > MOST_TO_TELL {
@@ -247,7 +248,8 @@ fn capacity(report: &Scaling) -> Vec<String> {
             } else {
                 format!("{}", capacity.fit)
             };
-            parts.push(format!("{fit} {} of {}{more}{best}", mode.noun(), capacity.variant));
+            let noun = if capacity.fit == 1 { mode.singular() } else { mode.noun() };
+            parts.push(format!("{fit} {noun} of {}{more}{best}", capacity.variant));
         }
         if !parts.is_empty() {
             let beyond = if limit > report.memory as f64 && report.memory > 0 {
@@ -255,7 +257,7 @@ fn capacity(report: &Scaling) -> Vec<String> {
             } else {
                 String::new()
             };
-            all.push(format!("Into {}{beyond} fit {}.", bytes(limit), parts.join("; ")));
+            all.push(format!("{}{beyond} hold {}.", bytes(limit), parts.join("; ")));
         }
     }
     all
@@ -280,8 +282,7 @@ fn comparisons(report: &Scaling) -> Vec<String> {
                 parts.push(format!("throughput {}{remark}", signed(&less_one(figure))));
             }
             if let Some(memory) = comparison.memory {
-                let sign = if memory < 1.0 { "−" } else { "+" };
-                parts.push(format!("memory {sign}{:.1} %", 100.0 * (memory - 1.0).abs()));
+                parts.push(format!("memory {} %", with_sign(memory - 1.0, 1)));
             }
             format!(
                 "{} beside {}: {}.",
