@@ -1,5 +1,5 @@
-/* left_over HOW MS: uses MS milliseconds of CPU time. here: itself. work: in a child that it does not wait for. sleep:
- * in a child that it waits for until then, and that sleeps on. */
+/* left_over HOW MS: uses MS milliseconds of CPU time. here: itself. work: in a child that it does not wait
+ * for. sleep: in a child that it waits for until then, and that sleeps on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

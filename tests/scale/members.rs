@@ -6,6 +6,7 @@ use super::{about, estimate, lab, measured, numbers, once, pooled, pools, row, r
 use crate::laboratory::alone::alone;
 use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::{is_root, Laboratory};
+use serde_json::Value;
 
 /// All shapes in `make test-all`, some in `make test`.
 #[track_caller]
@@ -198,5 +199,49 @@ fn a_job_that_leaves_a_process_at_work_has_failed() {
             let last = members.iter().map(|member| member["ended_ns"].as_u64().unwrap()).max();
             assert_eq!(run["elapsed_ns"].as_u64(), last, "{run}");
         }
+    }
+}
+
+/// A child's CPU time before it was seen is in its figure, or the figure is not called exact.
+#[test]
+fn exact_cpu_times_of_children_are_those_of_their_rusage() {
+    if !is_root() {
+        return skipped("task-clock events of other processes and taskstats need root");
+    }
+    let _alone = alone();
+    let lab = Laboratory::new();
+    lab.program("spinning_children.c");
+    let truth = lab.path("truth").display().to_string();
+    let run = format!("{{build}}/spinning_children {{processes}} 30 {truth}");
+    let words = [
+        "scale",
+        "spinning_children.c",
+        "--abi",
+        "x86-64",
+        "--mode",
+        "fork",
+        "--processes",
+        "1,2",
+        "--run",
+        &run,
+    ];
+    let more = ["--rounds", "6", "--warmup", "0", "--memory=0", "--check", "off", "--json"];
+    let output = lab.widthwise(&[&words[..], &more[..]].concat());
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let report = output.json();
+    let own: std::collections::BTreeMap<String, f64> = lab
+        .read("truth")
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(pid, us)| (pid.to_owned(), us.parse::<f64>().unwrap() * 1e3))
+        .collect();
+    let members: Vec<&Value> =
+        runs(&report).iter().flat_map(|run| run["members"].as_array().unwrap()).collect();
+    let exact: Vec<&&Value> = members.iter().filter(|member| member["exact"] == true).collect();
+    assert!(exact.len() * 2 > members.len(), "{} of {}", exact.len(), members.len());
+    for member in exact {
+        let error = member["cpu_ns"].as_f64().unwrap() - own[&member["pid"].to_string()];
+        // A tick of 4 ms is more, and one of 1 ms, too.
+        assert!(error.abs() < 0.6e6, "{member}: {error}");
     }
 }

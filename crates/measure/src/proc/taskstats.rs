@@ -42,7 +42,7 @@ pub struct Exit {
     pub peak_virtual: u64,
     /// CPU time of this thread, in nanoseconds.
     pub cpu_ns: u64,
-    /// `cpu_ns` is the scheduler's own sum; otherwise it counts ticks of 1 to 10 ms each.
+    /// `cpu_ns` is the scheduler's own sum, as of its last tick or switch; otherwise it counts ticks of 1 to 10 ms each.
     pub is_exact: bool,
     /// From its start to its end, in nanoseconds.
     pub elapsed_ns: u64,

@@ -10,7 +10,7 @@ use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
 use crate::proc::affinity::SetAffinity;
 use crate::proc::taskstats::Exit;
-use crate::scale::task_snapshot::TaskSnapshot;
+use crate::scale::task_snapshot::{Counted, TaskSnapshot};
 use crate::scale::worker_cpus::{self, Lanes};
 
 /// A process or thread that was seen.
@@ -338,6 +338,15 @@ impl ProcessTree {
         change.first && cpus != self.anywhere && cpus != change.cpus && !given
     }
 
+    /// The CPU that a task was put on and has not left by itself.
+    pub fn put_on(&self, pid: u32) -> Option<u32> {
+        let task = self.tasks.get(&pid).filter(|task| task.moved_to.is_none())?;
+        match task.put_on.as_deref() {
+            Some([cpu]) => Some(*cpu),
+            _ => None,
+        }
+    }
+
     /// Records the affinity that a member was found with, after it had been put on a CPU.
     pub fn found_on(&mut self, pid: u32, cpus: &[u32]) {
         if let Some(task) = self.tasks.get_mut(&pid) {
@@ -411,7 +420,12 @@ impl ProcessTree {
 
     /// The members, one for each lane, from the observed tasks of the lane and the kernel's reports at their
     /// end. `counted` are CPU times counted from the time at which each task was first seen.
-    pub fn members(&self, began_ns: u64, exits: &[(Exit, u64)], counted: &BTreeMap<u32, u64>) -> Vec<Member> {
+    pub fn members(
+        &self,
+        began_ns: u64,
+        exits: &[(Exit, u64)],
+        counted: &BTreeMap<u32, Counted>,
+    ) -> Vec<Member> {
         let of_task = self.members_of_tasks(began_ns, exits, counted);
         let mut lanes: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
         for task in of_task {
@@ -425,7 +439,7 @@ impl ProcessTree {
         &self,
         began_ns: u64,
         exits: &[(Exit, u64)],
-        counted: &BTreeMap<u32, u64>,
+        counted: &BTreeMap<u32, Counted>,
     ) -> Vec<Member> {
         let is_threads = self.is_threads();
         let Some((parent, mut members)) = self.chosen() else { return Vec::new() };
@@ -467,12 +481,11 @@ impl ProcessTree {
                 None => (task.first_ns, task.last_ns),
             };
             let reported: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
-            let is_exact = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
+            // The kernel reports an exit with the CPU time as of the last tick or switch.
             let (cpu_ns, exact) = match counted.get(pid) {
-                _ if is_exact => (reported, true),
-                Some(counted) => (*counted, true),
-                // Ticks, or a reading some time before the end: both are too low.
-                None => (reported.max(task.cpu_ns), false),
+                Some(counted) if counted.is_exact => (counted.ns, true),
+                // Each of these is too low by a tick at most, or was read some time before the end.
+                inexact => (inexact.map_or(0, |counted| counted.ns).max(reported).max(task.cpu_ns), false),
             };
             Some(Member {
                 pid: *pid,

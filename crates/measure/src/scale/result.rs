@@ -223,7 +223,7 @@ fn remark_on_members(run: &mut GroupRun) {
     let uncounted = run.members.iter().filter(|member| !member.exact).count();
     if uncounted > 0 {
         run.remarks.push(format!(
-            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks (those of the whole tree are not)",
+            "the CPU times of {uncounted} of the {} are by ticks, which may be some milliseconds too few (that of the run is not)",
             mode.noun()
         ));
     }

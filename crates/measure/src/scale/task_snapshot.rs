@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::scale::Mode;
 
-use crate::proc::descendants;
+use crate::proc::{clock, descendants};
 
 /// Programs that only start others: their one child is not the child that is looked for.
 const WRAPPERS: [&str; 12] =
@@ -93,7 +93,9 @@ pub enum Scope {
 ///
 /// `/proc` drops a process when it ends, and taskstats count ticks where the kernel has no delay accounting.
 /// A kernel counter (`PERF_COUNT_SW_TASK_CLOCK`) outlives its task.
-pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
+///
+/// `/proc` has the time until a task's last tick or switch. `settle` brings it up to date, if it can.
+pub fn counter(scope: Scope, process: u32, pid: u32, settle: &dyn Fn(u32) -> bool) -> Option<TaskCounter> {
     let open = |thread: u32| {
         let mut builder = perf_event::Builder::new(perf_event::events::Software::TASK_CLOCK);
         builder.observe_pid(thread as i32).any_cpu().exclude_hv(true);
@@ -106,11 +108,37 @@ pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
     if counters.is_empty() {
         return None;
     }
-    let before = used(if scope == Scope::Thread { Mode::Threads } else { Mode::Fork }, process, pid);
     for counter in &mut counters {
         counter.enable().ok()?;
     }
-    Some(TaskCounter { counters, before })
+    let is_single = counters.len() == 1;
+    let mut counter = TaskCounter { counters, before: 0, is_exact: false };
+    let mode = if scope == Scope::Thread { Mode::Threads } else { Mode::Fork };
+    // Whatever was used until a reading and not counted was used before. A reading is too low or right, never too high.
+    for _ in 0..MOST_READINGS {
+        let began = clock::now();
+        let is_settled = is_single && settle(pid);
+        let before = used(mode, process, pid).saturating_sub(counter.counted()?);
+        counter.before = counter.before.max(before);
+        counter.is_exact = is_settled && clock::now() - began < EXACT;
+        if counter.is_exact || !is_settled {
+            break;
+        }
+    }
+    Some(counter)
+}
+
+/// The time before a counter is exact if it was read within this time, in nanoseconds; a busy machine may need several readings.
+const EXACT: u64 = 200_000;
+const MOST_READINGS: usize = 3;
+
+/// The CPU time of a task, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// All of it.
+    pub ns: u64,
+    /// The time before the counter is known; otherwise it is by ticks, and `ns` up to one too low.
+    pub is_exact: bool,
 }
 
 /// Counts the CPU time of a task.
@@ -118,13 +146,17 @@ pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
 pub struct TaskCounter {
     counters: Vec<perf_event::Counter>,
     before: u64,
+    is_exact: bool,
 }
 
 impl TaskCounter {
     /// The task's total CPU time, including the time before it was counted.
-    pub fn read(&mut self) -> Option<u64> {
-        let counted = self.counters.iter_mut().map(perf_event::Counter::read);
-        Some(self.before + counted.sum::<std::io::Result<u64>>().ok()?)
+    pub fn read(&mut self) -> Option<Counted> {
+        Some(Counted { ns: self.before + self.counted()?, is_exact: self.is_exact })
+    }
+
+    fn counted(&mut self) -> Option<u64> {
+        self.counters.iter_mut().map(perf_event::Counter::read).sum::<std::io::Result<u64>>().ok()
     }
 }
 

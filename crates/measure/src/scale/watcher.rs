@@ -18,7 +18,7 @@ use crate::scale::group_memory::{self, GroupMemory};
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::RunObserver;
 use crate::scale::process_tree::ProcessTree;
-use crate::scale::task_snapshot::{self, Scope, TaskCounter};
+use crate::scale::task_snapshot::{self, Counted, Scope, TaskCounter};
 use crate::scale::waits::Waits;
 
 /// The interval between looks for members while some are awaited, or soon after one came: until then two of
@@ -43,6 +43,8 @@ pub(super) struct Watcher {
     mode: Mode,
     expected: usize,
     pins: bool,
+    /// CPUs that may be used at all.
+    allowed: Vec<u32>,
     pub(super) tree: ProcessTree,
     pub(super) camera: Option<GroupMemory>,
     pub(super) pipes: Vec<Marks>,
@@ -62,7 +64,7 @@ pub(super) struct Watcher {
     /// A counter for each task of the members, and for the parent.
     counters: BTreeMap<u32, TaskCounter>,
     /// The final counts of tasks that have ended.
-    counted: BTreeMap<u32, u64>,
+    counted: BTreeMap<u32, Counted>,
     /// Counters for the CPU times that are requested after the run has ended.
     parents: BTreeMap<u32, TaskCounter>,
 }
@@ -75,6 +77,7 @@ impl Watcher {
             mode: cell.mode,
             expected: cell.processes,
             pins: !spec.cpus.is_empty(),
+            allowed: spec.allowed.to_vec(),
             tree: ProcessTree::new(cell.mode, cell.processes, spec.cpus),
             camera: (spec.purpose == Purpose::Memory)
                 .then(|| GroupMemory::new(spec.start.resolved_runtime())),
@@ -99,7 +102,7 @@ impl Watcher {
 
     /// The CPU time of each task of the members, and of the parent if it is not a member, after all have
     /// ended.
-    pub(super) fn counted(&mut self) -> (BTreeMap<u32, u64>, Option<u64>) {
+    pub(super) fn counted(&mut self) -> (BTreeMap<u32, Counted>, Option<u64>) {
         let mut counted = std::mem::take(&mut self.counted);
         for (pid, counter) in &mut self.counters {
             counted.extend(counter.read().map(|ns| (*pid, ns)));
@@ -107,8 +110,13 @@ impl Watcher {
         self.counters.clear();
         let parent = self.tree.parent().filter(|parent| !self.tree.member_pids().contains(parent));
         let last = |pid: u32| self.waits.process(pid).map(|reading| reading.ran_ns);
-        let of_parent = parent
-            .and_then(|pid| self.parents.get_mut(&pid).and_then(TaskCounter::read).or_else(|| last(pid)));
+        let of_parent = parent.and_then(|pid| {
+            self.parents
+                .get_mut(&pid)
+                .and_then(TaskCounter::read)
+                .map(|counted| counted.ns)
+                .or_else(|| last(pid))
+        });
         (counted, of_parent)
     }
 
@@ -119,13 +127,14 @@ impl Watcher {
         let scope = if self.mode == Mode::Threads { Scope::Thread } else { Scope::Tree };
         for pid in members.iter().copied() {
             if !self.counters.contains_key(&pid) && !self.counted.contains_key(&pid) {
-                if let Some(counter) = task_snapshot::counter(scope, parent, pid) {
+                let settle = |pid| settle(pid, self.tree.put_on(pid), &self.allowed);
+                if let Some(counter) = task_snapshot::counter(scope, parent, pid, &settle) {
                     self.counters.insert(pid, counter);
                 }
             }
         }
         if self.mode == Mode::Fork && !members.contains(&parent) && !self.parents.contains_key(&parent) {
-            if let Some(counter) = task_snapshot::counter(Scope::Process, parent, parent) {
+            if let Some(counter) = task_snapshot::counter(Scope::Process, parent, parent, &|_| false) {
                 self.parents.insert(parent, counter);
             }
         }
@@ -267,6 +276,17 @@ impl Watcher {
         let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
         self.look_again = gap.max(began.elapsed() * PAUSE);
     }
+}
+
+/// Has the kernel bring a task's CPU time up to date, which it does when a task's affinity changes (set_cpus_allowed(),
+/// kernel/sched/core.c): a second CPU is allowed for a moment. Whether it did.
+fn settle(pid: u32, cpu: Option<u32>, allowed: &[u32]) -> bool {
+    let Some(cpu) = cpu.filter(|cpu| affinity::affinity(pid).as_deref() == Some(&[*cpu])) else {
+        return false;
+    };
+    let Some(other) = allowed.iter().find(|other| **other != cpu) else { return false };
+    let put = |cpus| affinity::set_affinity(&SetAffinity { pid, cpus, first: false }).is_ok();
+    put(vec![cpu, *other]) && put(vec![cpu])
 }
 
 impl RunObserver for Watcher {

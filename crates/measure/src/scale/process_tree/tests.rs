@@ -75,11 +75,13 @@ fn a_second_pool_takes_the_places_of_the_first_and_belongs_to_its_members() {
         let changes = tree.seen_more(10, &[one(13), one(14)], &[10, 13, 14], 3);
         let put = |pid, cpu| SetAffinity { pid, cpus: vec![cpu], first: true };
         assert_eq!(changes, [put(13, 4), put(14, 6)], "{mode:?}");
-        let counted = [(10, 100), (11, 1), (12, 2), (13, 30), (14, 40)];
+        let counted = [(10, 100), (11, 1), (12, 2), (13, 30), (14, 40)]
+            .map(|(pid, ns)| (pid, Counted { ns, is_exact: pid != 12 }));
         tree.learn(10, &[]);
         let members = tree.members(0, &[], &counted.into());
         let of: Vec<_> = members.iter().map(|m| (m.pid, m.others.clone(), m.cpu, m.cpu_ns)).collect();
         assert_eq!(of, [(13, vec![11], Some(4), 31), (14, vec![12], Some(6), 42)], "{mode:?}");
+        assert_eq!(members.iter().map(|m| m.exact).collect::<Vec<_>>(), [true, false], "{mode:?}");
     }
 }
 
@@ -97,7 +99,8 @@ fn an_orphan_of_an_ended_child_counts_as_a_child_of_the_program() {
     assert_eq!(tree.member_pids(), [11, 12]);
     let put = SetAffinity { pid: 12, cpus: vec![4], first: true };
     assert!(!tree.has_chosen(&put, &[3]), "it inherited its parent's");
-    let members = tree.members(0, &[], &BTreeMap::from([(11, 105), (12, 100)]));
+    let exact = |ns| Counted { ns, is_exact: true };
+    let members = tree.members(0, &[], &BTreeMap::from([(11, exact(105)), (12, exact(100))]));
     assert_eq!((members.len(), members[0].pid, members[0].cpu_ns), (1, 12, 105));
     // Of unseen children only the orphans are left.
     let mut tree = ProcessTree::new(Mode::Fork, 2, &[]);
