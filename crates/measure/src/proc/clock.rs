@@ -10,6 +10,14 @@ pub fn since_boot() -> u64 {
     read(libc::CLOCK_BOOTTIME).unwrap_or(0)
 }
 
+/// The time between two ticks of the scheduler: what its coarse clocks resolve.
+pub fn tick() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    time.tv_nsec.unsigned_abs()
+}
+
 /// The CPU time of this thread. A thread that does not run does not read either.
 pub fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)

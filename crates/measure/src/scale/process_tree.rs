@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
 use crate::proc::affinity::SetAffinity;
+use crate::proc::clock;
 use crate::proc::taskstats::Exit;
 use crate::scale::task_snapshot::{Counted, TaskSnapshot};
 use crate::scale::worker_cpus::{self, Lanes};
@@ -482,8 +483,12 @@ impl ProcessTree {
             };
             let reported: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
             // The kernel reports an exit with the CPU time as of the last tick or switch.
+            // The event also counts time that the host of a virtual machine took, and more than that tick tells of it.
+            let is_reported = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
+            let most = if is_reported { reported + own.len() as u64 * clock::tick() } else { u64::MAX };
             let (cpu_ns, exact) = match counted.get(pid) {
-                Some(counted) if counted.is_exact => (counted.ns, true),
+                Some(counted) if counted.ns > most => (most, false),
+                Some(counted) if counted.is_exact && counted.ns >= reported => (counted.ns, true),
                 // Each of these is too low by a tick at most, or was read some time before the end.
                 inexact => (inexact.map_or(0, |counted| counted.ns).max(reported).max(task.cpu_ns), false),
             };
