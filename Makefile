@@ -63,9 +63,10 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 run-programs:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(PROGRAM_TESTS)
 
-# One test for each CPU, since the program's tests run meanwhile. Its output is printed at its end, in one piece.
+# One test for each CPU, with what CPU time the program's tests leave: those watch programs while they run. Its output is printed at
+# its end, in one piece.
 run-libraries:
-	@printed=$$($(MAKE) --no-print-directory --keep-going run-crates test-sim test-window 2>&1); \
+	@printed=$$(nice $(MAKE) --no-print-directory --keep-going run-crates test-sim test-window 2>&1); \
 		status=$$?; printf '%s\n' "$$printed"; exit $$status
 
 run-crates:

@@ -43,6 +43,7 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
         match callers.as_slice() {
             [_, _, ..] => found.append(&mut pending),
             [only] if is_allocator(&only.function) => {}
+            [only] if has_several_callers(profile, program, &through, only) => found.append(&mut pending),
             _ => break,
         }
         if !is_thin {
@@ -84,6 +85,19 @@ fn callers(profile: &Profile, program: &str, [inside, outside]: [&[String]; 2], 
         }
     }
     found
+}
+
+/// Whether a function, or the only caller of it and so on, has several callers: then it passes requests on to a wrapper.
+fn has_several_callers(profile: &Profile, program: &str, through: &[String], function: &Site) -> bool {
+    let mut inside = through.to_vec();
+    let mut function = without_parameters(&function.function).to_owned();
+    for _ in 0..DEEPEST {
+        let outside = [inside.clone(), vec![function.clone()]].concat();
+        let callers = callers(profile, program, [&inside, &outside], &function);
+        let [only] = callers.as_slice() else { return callers.len() > 1 };
+        (inside, function) = (outside, without_parameters(&only.function).to_owned());
+    }
+    false
 }
 
 /// Whether a function has the name of an allocating function, with or without its parameters.

@@ -81,8 +81,15 @@ fn functions(elf: &Elf) -> Functions {
 mod tests {
     use super::*;
 
+    /// A test itself may be inlined into the harness's closure.
+    #[inline(never)]
+    fn code_of_a_known_name() -> u32 {
+        std::hint::black_box(1)
+    }
+
     #[test]
-    fn a_function_of_this_test_is_found_at_its_offset() {
+    fn a_function_of_this_program_is_found_at_its_offset() {
+        assert_eq!(code_of_a_known_name(), 1);
         let path = std::env::current_exe().expect("a path");
         let bytes = std::fs::read(&path).expect("a file");
         let elf = Elf::read(&bytes).expect("an ELF file");
@@ -90,7 +97,7 @@ mod tests {
         let (start, end, name) = functions
             .all
             .iter()
-            .find(|(_, _, name)| name.contains("a_function_of_this_test_is_found_at_its_offset"))
+            .find(|(_, _, name)| name.contains("code_of_a_known_name"))
             .expect("this function");
         let at = |address: u64| {
             let (offset, _, segment) = functions
