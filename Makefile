@@ -15,8 +15,9 @@ SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp
 OUTCOMES = target/test-outcomes
 # `make lint` compiles the examples. One crate has examples in its documentation.
 TESTS = --locked --workspace --lib --bins --tests
-# Cargo's tests in three groups. Those of the program and those of its libraries run beside each other, since many of them
-# wait; then those that need the CPUs for themselves. tests/architecture.rs compares this list with the workspace.
+# Cargo's tests in three groups: those of the program, of its libraries, and those that need the CPUs for themselves, one group after
+# the other. Beside each other they took the CPU from tests that watch programs. tests/architecture.rs compares this list with the
+# workspace.
 PROGRAM_TESTS = --test command_line --test oracle
 LIBRARY_TESTS = --lib --bins --test abis --test archives --test files --test headers --test honesty --test place \
 	--test quick --test reports --test requests --test verdicts
@@ -35,7 +36,7 @@ SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 WINDOW_PRESETS ?= x86-64 x32 i386 sanitize thread
 WINDOW_SOURCES = $(wildcard window/*/*.[ch] window/*/*.cpp window/include/widthwise/*)
 
-.PHONY: help build demo test test-all run-programs run-libraries run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
+.PHONY: help build demo test test-all run-programs run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -55,7 +56,8 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test-window
 	@$(MAKE) --no-print-directory --jobs=3 build-tests build-sim build-window
 	@mkdir -p target && rm -f $(OUTCOMES) && echo 0 >target/test-status
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going run-programs run-libraries BUILD_STARTER= || echo 1 >target/test-status
+	@$(MAKE) --no-print-directory --keep-going run-programs run-crates test-sim test-window BUILD_STARTER= || \
+		echo 1 >target/test-status
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(MACHINE_TESTS) || echo 1 >target/test-status
 	@sh tests/outcomes.sh $(OUTCOMES)
 	@exit $$(cat target/test-status)
@@ -63,14 +65,8 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 run-programs:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(PROGRAM_TESTS)
 
-# One test for each CPU, with what CPU time the program's tests leave: those watch programs while they run. Its output is printed at
-# its end, in one piece.
-run-libraries:
-	@printed=$$(nice $(MAKE) --no-print-directory --keep-going run-crates test-sim test-window 2>&1); \
-		status=$$?; printf '%s\n' "$$printed"; exit $$status
-
 run-crates:
-	RUST_TEST_THREADS=$$(nproc) $(RUN_TESTS) $(LIBRARY_TESTS)
+	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(LIBRARY_TESTS)
 	MAKEFLAGS= $(CARGO) test --locked --doc --workspace
 
 # The tests' programs, beside each other: while cargo waits for one crate, a CPU is free. MAKEFLAGS would hand on make's jobs.

@@ -296,7 +296,8 @@ impl Scale {
                 .map_err(Failure::machine)?;
         let mut ended = Ok(End::Enough);
         for Phase { rounds, kind, purposes } in phases {
-            if kind != RoundKind::Memory && observer.is_over() {
+            let is_made = rounds == Some(0) || kind != RoundKind::Memory && observer.is_over();
+            if is_made {
                 continue;
             }
             let made = observer.archive.load().map_err(Failure::machine)?.group_runs;
