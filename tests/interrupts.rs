@@ -138,14 +138,14 @@ fn sigterm_ends_scale_while_it_summarises_a_long_campaign() {
     );
     assert_eq!(printed.status, Some(0), "{printed:?}");
     let folder = lab.campaign();
-    // Its runs, a hundred thousand times.
+    // Its runs, fourteen thousand times.
     let archive = rusqlite::Connection::open(folder.join("campaign.sqlite")).unwrap();
     archive
         .execute_batch(
-            "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+            "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)
              INSERT INTO round (number, session, kind, planned, finished)
              SELECT i, session, kind, planned, 1 FROM round, n WHERE number = (SELECT max(round) FROM group_run WHERE purpose = 'timed');
-             WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)
              INSERT INTO group_run (round, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
                                   record)
              SELECT i, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
