@@ -137,8 +137,12 @@ fn two_hundred_processes_are_all_accounted_for() {
         let members = run["members"].as_array().unwrap();
         assert_eq!(members.len(), 200);
         let sum: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
-        let lost = members.iter().find(|member| member["exact"] != true || member["cpu_ns"] == 0);
+        let lost = members.iter().find(|member| member["cpu_ns"] == 0);
         assert!(lost.is_none(), "{mode}: {lost:?} {}", run["remarks"]);
+        // On a busy machine a reading may be too slow to be exact, which is reported.
+        let by_ticks = members.iter().filter(|member| member["exact"] != true).count();
+        let is_reported = run["remarks"].to_string().contains(&format!("the CPU times of {by_ticks} of the"));
+        assert_eq!(by_ticks > 0, is_reported, "{mode}: {by_ticks} {}", run["remarks"]);
         // The rest belongs to the parent.
         let all = run["cpu_ns"].as_f64().unwrap();
         assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
