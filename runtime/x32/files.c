@@ -75,7 +75,7 @@ static int is_own_file(u64 directory, u64 path) {
     return is_own_exe(directory, text.bytes);
 }
 
-/* Apart, since the room for the name is a page of the stack. */
+/* Apart, since the space for the name is a page of the stack. */
 __attribute__((noinline)) static long with_own_file(u64 number, u64 arguments[6], u32 place) {
     char room[PROGRAM_NAME_ROOM];
     const char *path = program_path(room);

@@ -289,6 +289,15 @@ pub(crate) fn outer(text: &str, wanted: &[char]) -> Option<usize> {
     None
 }
 
+/// A name without its scope and its template arguments: `Node` of `a::List<b::C>::Node<int>`.
+pub(crate) fn plain(name: &str) -> &str {
+    let mut last = name;
+    while let Some(colon) = outer(last, &[':']) {
+        last = last[colon..].trim_start_matches(':');
+    }
+    last[..outer(last, &['<']).unwrap_or(last.len())].trim()
+}
+
 /// `4ul` is 4.
 fn without_suffix(word: &str) -> &str {
     LITERAL_SUFFIXES
@@ -362,7 +371,7 @@ pub fn key_of_symbol(symbol: &[u8]) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::key;
+    use super::{key, plain};
 
     fn same(one: &str, other: &str) {
         assert_eq!(key(one), key(other), "{one} / {other}");
@@ -370,6 +379,14 @@ mod tests {
 
     fn different(one: &str, other: &str) {
         assert_ne!(key(one), key(other), "{one} / {other}");
+    }
+
+    #[test]
+    fn a_plain_name_has_neither_scope_nor_arguments() {
+        assert_eq!(plain("std::_Rb_tree_node<std::pair<int const, A> >"), "_Rb_tree_node");
+        assert_eq!(plain("a::B"), "B");
+        assert_eq!(plain("a::List<b::C>::Node"), "Node");
+        assert_eq!(plain("node"), "node");
     }
 
     #[test]

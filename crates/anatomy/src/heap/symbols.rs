@@ -4,10 +4,11 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::function_name::without_parameters;
 use crate::heap::history::History;
 use crate::heap::profile::{Frame, Gathering, Profile, Values};
 use crate::heap::stacks::{CodeAddress, StackId, Stacks};
-use crate::names::{self, demangled, without_result};
+use crate::names::{self, demangled, plain, without_result};
 
 /// Deeper stacks lose their outermost calls.
 const DEEPEST: usize = 2048;
@@ -122,16 +123,7 @@ fn of_library(word: &str, symbol: &str) -> Option<String> {
     let own = without_result(&name);
     let is_of_library = own.starts_with("std::") || own.starts_with("__gnu_cxx::");
     let is_word_alone = names::outer(word, &[':', '(']).is_none();
-    (is_word_alone && is_of_library && last_word(own) == last_word(word)).then_some(name)
-}
-
-/// A function's name without its scope, its template arguments and its parameters.
-fn last_word(function: &str) -> &str {
-    let mut last = &function[..names::outer(function, &['(']).unwrap_or(function.len())];
-    while let Some(colon) = names::outer(last, &[':']) {
-        last = last[colon..].trim_start_matches(':');
-    }
-    last[..names::outer(last, &['<']).unwrap_or(last.len())].trim()
+    (is_word_alone && is_of_library && plain(without_parameters(own)) == plain(word)).then_some(name)
 }
 
 fn unnamed(address: u64, module: String) -> Frame {

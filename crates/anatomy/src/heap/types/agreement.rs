@@ -6,6 +6,7 @@ use super::found::Found;
 use super::model::Source;
 use super::side::Blocks;
 use crate::certainty::Certainty;
+use crate::heap::profile::Values;
 use crate::heap::site::SiteKey;
 use crate::names;
 
@@ -52,6 +53,11 @@ struct Common {
     rank: (Certainty, Certainty, bool),
 }
 
+/// Whether these are as many objects in each block, as the same program makes.
+fn has_as_many([a, b]: [u64; 2], [of_a, of_b]: [&Values; 2]) -> bool {
+    a.checked_mul(of_b.peak_count) == b.checked_mul(of_a.peak_count)
+}
+
 fn decide(a: &mut Blocks, b: &mut Blocks) {
     let mut common: Vec<Common> = Vec::new();
     for one in &a.candidates {
@@ -59,8 +65,7 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
             b.candidates.iter().find(|other| names::type_key(&other.name) == names::type_key(&one.name));
         let Some(other) = same else { continue };
         let (Some(n_a), Some(n_b)) = (one.objects(&a.values), other.objects(&b.values)) else { continue };
-        // The same program makes as many objects in each block.
-        if n_a.checked_mul(b.values.peak_count) != n_b.checked_mul(a.values.peak_count) {
+        if !has_as_many([n_a, n_b], [&a.values, &b.values]) {
             continue;
         }
         let (low, high) = (one.certainty.min(other.certainty), one.certainty.max(other.certainty));
@@ -136,14 +141,13 @@ fn adopted(found: &Found, from: &Blocks, to: &Blocks) -> Option<Found> {
         certainty: found.certainty.min(Certainty::Medium),
         ..found.clone()
     };
-    let (n, m) = (found.objects(&from.values)?, own.objects(&to.values)?);
-    (n.checked_mul(to.values.peak_count) == m.checked_mul(from.values.peak_count)).then_some(own)
+    let numbers = [found.objects(&from.values)?, own.objects(&to.values)?];
+    has_as_many(numbers, [&from.values, &to.values]).then_some(own)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::profile::Values;
     use crate::heap::site::Site;
 
     fn blocks(peak_count: u64, peak_bytes: u64) -> Blocks {

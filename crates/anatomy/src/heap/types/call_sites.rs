@@ -11,13 +11,13 @@ use super::constructed;
 use super::found::Found;
 use super::model::Source;
 use super::origin::{Call, Origin};
-use super::program_types::{plain, ProgramTypes};
+use super::program_types::ProgramTypes;
 use super::source_line::{allocating_calls, mentions, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
 use crate::layout::TypeId;
-use crate::names;
+use crate::names::{self, plain};
 
 /// No line of source is longer.
 const LONGEST_LINE: usize = 4096;

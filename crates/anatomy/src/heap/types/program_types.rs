@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::layout::{self, Layouts, Type, TypeId};
-use crate::names;
+use crate::names::{self, plain};
 
 /// Names that C++ gives to instances of its templates ([string.syn], [sstream.syn]): debug information may have the instance alone.
 const STANDARD_NAMES: [(&str, &str); 8] = [
@@ -144,15 +144,6 @@ fn without_arguments(name: &str) -> String {
     own
 }
 
-/// A name without its scope and its template arguments: `Node` of `a::List<b::C>::Node<int>`.
-pub fn plain(name: &str) -> &str {
-    let mut last = name;
-    while let Some(colon) = names::outer(last, &[':']) {
-        last = last[colon..].trim_start_matches(':');
-    }
-    last[..names::outer(last, &['<']).unwrap_or(last.len())].trim()
-}
-
 /// The key of a name's first template argument.
 fn first_argument(name: &str) -> Option<String> {
     let open = names::outer(name, &['<'])?;
@@ -196,14 +187,6 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_plain_name_has_neither_scope_nor_arguments() {
-        assert_eq!(plain("std::_Rb_tree_node<std::pair<int const, A> >"), "_Rb_tree_node");
-        assert_eq!(plain("a::B"), "B");
-        assert_eq!(plain("a::List<b::C>::Node"), "Node");
-        assert_eq!(plain("node"), "node");
-    }
 
     #[test]
     fn a_constant_among_template_arguments_may_be_written_in_several_ways() {
