@@ -17,7 +17,7 @@ use widthwise_experiment::memory::Mark;
 const MOST: usize = 10_000;
 const LONGEST: usize = 200;
 /// The pipe is emptied at most this often, in nanoseconds: it holds 64 KiB.
-const PAUSE: u64 = 1_000_000;
+pub const PAUSE: u64 = 1_000_000;
 
 /// The pipe, and the marks received through it.
 #[derive(Debug)]

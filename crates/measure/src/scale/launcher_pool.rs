@@ -69,8 +69,8 @@ pub trait RunObserver {
     /// Looks at the started processes, given the launchers' numbers, and returns how long not to look again.
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration;
 
-    /// Reads what the programs report at the moment, and returns the descriptors that announce more.
-    fn hear(&mut self) -> Vec<RawFd>;
+    /// Reads what the programs report at the moment. Returns the descriptors that announce more, and the longest time to sleep.
+    fn hear(&mut self) -> (Vec<RawFd>, Duration);
 }
 
 /// The results of all tasks.
@@ -230,12 +230,12 @@ impl LauncherPool {
             if running.asked_to_end_at.is_some_and(|since| since.elapsed() > PATIENCE) {
                 return Err(RunError::Escaped);
             }
-            let reports = observer.hear();
+            let (reports, longest) = observer.hear();
             if working && Instant::now() >= next_look {
                 next_look = Instant::now() + observer.look(&running.launchers, &running.groups);
             }
             let until = if working { next_look.saturating_duration_since(Instant::now()) } else { TICK };
-            self.sleep(&running.replies, &reports, until);
+            self.sleep(&running.replies, &reports, until.min(longest));
             self.hear(&mut running.replies)?;
             if let Some(listener) = &mut self.listener {
                 let mut reported = Vec::new();

@@ -13,7 +13,7 @@ use widthwise_experiment::scale::{Mode, Purpose};
 use crate::proc::affinity::{self, SetAffinity};
 use crate::proc::clock::now;
 use crate::proc::descendants;
-use crate::sampler::marks::Marks;
+use crate::sampler::marks::{self, Marks};
 use crate::scale::group_memory::{self, GroupMemory};
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::RunObserver;
@@ -290,12 +290,18 @@ fn settle(pid: u32, cpu: Option<u32>, allowed: &[u32]) -> bool {
 }
 
 impl RunObserver for Watcher {
-    /// A mark's time is that of its reading: it is read as soon as it is written.
-    fn hear(&mut self) -> Vec<RawFd> {
+    /// A mark's time is that of its reading: it is read as soon as it is written. A program that writes without pause does not keep
+    /// the watcher awake: what has just been read is read again after a pause.
+    fn hear(&mut self) -> (Vec<RawFd>, Duration) {
+        let at = now();
         self.pipes.iter_mut().for_each(|pipe| {
-            pipe.hear(now());
+            pipe.hear(at);
         });
-        self.pipes.iter().map(Marks::pipe).collect()
+        let ready: Vec<RawFd> =
+            self.pipes.iter().filter(|pipe| pipe.may_be_heard(at)).map(Marks::pipe).collect();
+        let longest =
+            if ready.len() < self.pipes.len() { Duration::from_nanos(marks::PAUSE) } else { Duration::MAX };
+        (ready, longest)
     }
 
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration {
