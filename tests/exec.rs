@@ -92,7 +92,7 @@ fn a_program_reads_its_own_name_by_whatever_path_it_was_started() {
         let long = "long".repeat(60);
         for folder in ["folder", &long] {
             std::fs::create_dir(lab.path(folder)).unwrap();
-            std::fs::copy(lab.path("names"), lab.path(folder).join("names")).unwrap();
+            lab.copy(&lab.path("names"), &format!("{folder}/names"));
         }
         std::os::unix::fs::symlink("names", lab.path("link")).unwrap();
         std::os::unix::fs::symlink("folder", lab.path("to-folder")).unwrap();
@@ -334,7 +334,7 @@ fn a_program_in_a_chroot_without_proc_can_start_others() {
     std::fs::create_dir(&jail).unwrap();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/jail.c");
     lab.gcc(&format!("{X32} -static {source} -o inside/jail"));
-    std::fs::copy(jail.join("jail"), jail.join("text")).unwrap();
+    lab.copy(&jail.join("jail"), "inside/text");
     std::fs::set_permissions(jail.join("text"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let expected = "spawned, by posix_spawn; 0 descriptors\nposix_spawn: Success, status 0\nnot executable: Permission denied\n\
                     not there: No such file or directory\ngiven, by fexecve; 0 descriptors\n";

@@ -5,6 +5,7 @@
 
 pub mod alone;
 mod built;
+mod executable;
 pub mod fixture;
 pub mod many;
 pub mod outcomes;
@@ -108,14 +109,8 @@ impl Laboratory {
         std::fs::write(path, text).unwrap();
     }
 
-    /// An executable script, written by a separate process as in [`Laboratory::copy`].
     pub fn script(&self, name: &str, text: &str) {
-        let written = format!("{name}.text");
-        self.write(&written, text);
-        let status =
-            Command::new("install").args(["-m", "755"]).args([self.path(&written), self.path(name)]).status();
-        assert!(status.unwrap().success(), "{name} was not installed");
-        std::fs::remove_file(self.path(&written)).unwrap();
+        executable::write(&self.path(name), text);
     }
 
     pub fn read(&self, name: &str) -> String {

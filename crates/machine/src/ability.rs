@@ -487,10 +487,8 @@ mod tests {
 
     /// A compiler that is a script.
     fn scripted(folder: &Path, script: &str) -> Compiler {
-        use std::os::unix::fs::PermissionsExt;
         let cc = folder.join("gcc-12");
-        std::fs::write(&cc, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&cc, std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::executable::write(&cc, &format!("#!/bin/sh\n{script}\n"));
         Compiler {
             name: "gcc-12".into(),
             family: Family::Gcc,

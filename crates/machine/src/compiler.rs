@@ -456,6 +456,7 @@ fn complete(named: Named, path: &OsStr) -> Compiler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executable;
 
     fn found(path: &str, real: &str, text: &str) -> Found {
         let (family, version, banner) = identify(text).unwrap();
@@ -527,9 +528,7 @@ mod tests {
     fn toolbox(tools: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in tools {
-            let file = folder.path().join(name);
-            std::fs::write(&file, format!("#!/bin/sh\ncat <<'END'\n{text}\nEND\n")).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            executable::write(&folder.path().join(name), &format!("#!/bin/sh\ncat <<'END'\n{text}\nEND\n"));
         }
         folder
     }
@@ -560,8 +559,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let asked = path("asked");
         let script = format!("#!/bin/sh\necho $0 >>{}\necho Debian clang version 14.0.6\n", asked.display());
-        std::fs::write(path("clang"), script).unwrap();
-        std::fs::set_permissions(path("clang"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&path("clang"), &script);
         for name in ["clang-14", "clang++", "clang++-14"] {
             std::os::unix::fs::symlink("clang", path(name)).unwrap();
         }

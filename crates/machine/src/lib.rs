@@ -20,6 +20,9 @@ pub mod cpulist;
 pub mod doctor;
 pub mod doctor_text;
 pub mod elf;
+#[cfg(test)]
+#[path = "../../../tests/laboratory/executable.rs"]
+mod executable;
 pub mod foreign;
 mod i386_entry;
 pub mod kernel_config;

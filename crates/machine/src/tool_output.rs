@@ -114,11 +114,9 @@ mod tests {
 
     #[test]
     fn a_file_without_a_format_is_an_error_and_no_shell_script() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
-        std::fs::write(&file, "echo started by a shell\n").unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::executable::write(&file, "echo started by a shell\n");
         let error = run(&mut Command::new(&file), Duration::from_secs(5)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOEXEC));
     }
