@@ -10,3 +10,4 @@ mod other_tasks;
 mod scale;
 mod scale_stopping;
 mod simultaneous_campaigns;
+mod tree_peaks;

@@ -8,6 +8,7 @@ use std::process::Command;
 /// A file that this process has open for writing is also open in a program that another test starts at that moment,
 /// until its exec. It cannot be started meanwhile (ETXTBSY).
 pub fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut written = path.as_os_str().to_owned();
     written.push(".text");
     std::fs::write(&written, text).unwrap();
