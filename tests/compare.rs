@@ -282,6 +282,28 @@ fn setup_and_teardown_run_around_each_run_and_files_are_compared() {
 }
 
 #[test]
+fn a_compared_file_that_a_run_did_not_write_is_not_the_one_of_an_earlier_run() {
+    let lab = Laboratory::new();
+    lab.script("good", "#!/bin/sh\necho 42 > out.txt\n");
+    lab.script("bad", "#!/bin/sh\nexit 0\n");
+    // Both run in one folder; an old file is there before the first run, too.
+    lab.write("out.txt", "42\n");
+    let words = "--binary good=./good --binary bad=./bad --run '{binary}' --check-file out.txt --rounds 6";
+    let printed = lab.compare(words);
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    let table = unfolded(&printed.stdout);
+    assert!(table.contains("it did not write the file out.txt"), "{printed:?}");
+    // The baseline wrote the same bytes each time, and its control is sound.
+    let of = |name: &str| {
+        let question =
+            "SELECT count(*) FROM run JOIN variant ON variant.id = run.variant WHERE output_digest IS NULL";
+        count(&lab.archive(), &format!("{question} AND name = '{name}'"))
+    };
+    assert_eq!((of("good"), of("bad") > 0), (0, true), "{printed:?}");
+    assert_eq!(lab.read("out.txt"), "42\n");
+}
+
+#[test]
 fn a_library_of_the_build_that_would_not_be_loaded_is_reported_with_the_fix() {
     let lab = Laboratory::new();
     // Every system has a library of this name: the program starts, with the wrong one.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use widthwise_experiment::outcome::{Ending, Noise};
 
+use crate::output::earlier::Earlier;
 use crate::run::result::{RunError, RunResult};
 use widthwise_experiment::schedule::Slot;
 
@@ -39,6 +40,8 @@ pub struct RunFiles {
     pub stdout: PathBuf,
     /// Its standard error.
     pub stderr: PathBuf,
+    /// The files that are compared, as they were before the run.
+    pub earlier: Earlier,
 }
 
 /// Begins runs, and ends them in the same order.

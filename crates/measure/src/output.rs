@@ -1,4 +1,5 @@
 //! The outputs of runs: their digests, and which of them differ.
 
 pub(crate) mod digest;
+pub mod earlier;
 pub(crate) mod mismatch;

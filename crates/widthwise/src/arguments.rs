@@ -137,7 +137,7 @@ pub struct Arguments {
     /// What to compare between variants: stdout, or off
     #[arg(long, value_name = "WHAT", help_heading = "Output check")]
     check: Option<String>,
-    /// A file that the program writes, compared instead of its standard output; once for each
+    /// A file that each run writes, compared instead of its standard output; once for each
     #[arg(long, value_name = "FILE", help_heading = "Output check")]
     check_file: Vec<PathBuf>,
     /// Shell command that filters each output before it is compared

@@ -15,6 +15,7 @@ use widthwise_experiment::outcome::Noise;
 
 use crate::executor::{Executor, RunFiles};
 use crate::noise_window::Window;
+use crate::output::earlier::Earlier;
 use crate::plan::Plan;
 use crate::run::limits::Limits;
 use crate::run::result::{RunError, RunResult};
@@ -89,7 +90,8 @@ impl Executor for ConcurrentExecutor<'_> {
 
     fn files(&self) -> Option<RunFiles> {
         let runner = &self.runners[self.last];
-        Some(RunFiles { stdout: runner.stdout(), stderr: runner.stderr() })
+        // Runs at the same time cannot write the same file.
+        Some(RunFiles { stdout: runner.stdout(), stderr: runner.stderr(), earlier: Earlier::default() })
     }
 
     fn is_noise_due(&self) -> bool {

@@ -12,6 +12,7 @@ use widthwise_experiment::schedule::{Schedule, Slot};
 
 use crate::executor::{Executor, RunFiles};
 use crate::noise_window::Window;
+use crate::output::earlier::Earlier;
 use crate::plan::{Participant, Plan};
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
@@ -40,6 +41,8 @@ pub(crate) struct PipelinedExecutor<'a> {
     /// What a run takes.
     pace: Duration,
     singly: bool,
+    /// The compared files before the run; runs that write files are made singly.
+    earlier: Earlier,
     window: Window,
 }
 
@@ -60,11 +63,13 @@ impl<'a> PipelinedExecutor<'a> {
             rest: VecDeque::new(),
             pace: LEAD,
             singly,
+            earlier: Earlier::default(),
         }
     }
 
     fn start(&mut self, round: u32, slot: Slot) -> Result<(), RunError> {
         let start = self.plan.participants[slot.participant].layout(slot.layout);
+        self.earlier = Earlier::checked(&self.plan.check, &start.directory);
         self.runner.begin(start, slot.padding, &self.plan.cpus)?;
         self.begun.push_back((round, slot));
         Ok(())
@@ -136,7 +141,8 @@ impl Executor for PipelinedExecutor<'_> {
     }
 
     fn files(&self) -> Option<RunFiles> {
-        Some(RunFiles { stdout: self.runner.stdout(), stderr: self.runner.stderr() })
+        let earlier = self.earlier.clone();
+        Some(RunFiles { stdout: self.runner.stdout(), stderr: self.runner.stderr(), earlier })
     }
 
     fn is_noise_due(&self) -> bool {

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
+use crate::output::earlier::Earlier;
 use crate::run::reported;
 
 /// Lines of an output that a diff covers around the first difference.
@@ -23,7 +24,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The digest of an output; `keep` gives the path for the filtered text if it is new.
+    /// The digest of an output; `keep` gives the path for the filtered text if it is new. A file that is still what it was
+    /// `earlier` is not of this run.
     ///
     /// # Errors
     /// The program did not write a named file, or a filter failed, as a sentence.
@@ -32,9 +34,10 @@ impl Reader {
         check: &OutputCheck,
         stdout: &Path,
         directory: &Path,
+        earlier: &Earlier,
         keep: Option<&Path>,
     ) -> Result<String, String> {
-        let mut raw = raw(check, stdout, directory)?;
+        let mut raw = raw(check, stdout, directory, earlier)?;
         if check.without_metrics && check.files.is_empty() {
             raw = reported::without_report(&raw);
         }
@@ -57,7 +60,7 @@ impl Reader {
     }
 }
 
-fn raw(check: &OutputCheck, stdout: &Path, directory: &Path) -> Result<Vec<u8>, String> {
+fn raw(check: &OutputCheck, stdout: &Path, directory: &Path, earlier: &Earlier) -> Result<Vec<u8>, String> {
     if check.files.is_empty() {
         return std::fs::read(stdout).map_err(|error| format!("{}: {error}", stdout.display()));
     }
@@ -66,6 +69,12 @@ fn raw(check: &OutputCheck, stdout: &Path, directory: &Path) -> Result<Vec<u8>, 
         let path = directory.join(file);
         let mut opened = std::fs::File::open(&path)
             .map_err(|error| format!("it did not write the file {}: {error}", file.display()))?;
+        if earlier.has(&path) {
+            return Err(format!(
+                "it did not write the file {}, which was there before the run: `--directory fresh` begins without it",
+                file.display()
+            ));
+        }
         if check.files.len() > 1 {
             all.extend(format!("==> {} <==\n", file.display()).bytes());
         }
@@ -157,7 +166,7 @@ mod tests {
         let check = |filter: &str| OutputCheck { filter: Some(filter.into()), ..OutputCheck::default() };
         let digest = |text: &str, filter: &str| {
             std::fs::write(&out, text).unwrap();
-            Reader::default().digest(&check(filter), &out, folder.path(), None)
+            Reader::default().digest(&check(filter), &out, folder.path(), &Earlier::default(), None)
         };
         assert_eq!(digest("x 1s\n", "sed 's/[0-9]*s//'"), digest("x 2s\n", "sed 's/[0-9]*s//'"));
         assert_ne!(digest("x 1s\n", "cat"), digest("x 2s\n", "cat"));

@@ -59,7 +59,8 @@ impl<'a> Outputs<'a> {
         let name = &participant.name;
         let kept = digest::kept(self.folder, &participant.slug);
         let keep = (!self.first.contains_key(name)).then_some(kept.as_path());
-        match self.reader.digest(self.check, &files.stdout, &participant.start.directory, keep) {
+        let directory = &participant.start.directory;
+        match self.reader.digest(self.check, &files.stdout, directory, &files.earlier, keep) {
             Ok(digest) => {
                 let first = self.first.entry(name.clone()).or_insert_with(|| digest.clone());
                 if *first != digest && !self.unsteady.contains_key(name) {
@@ -68,7 +69,8 @@ impl<'a> Outputs<'a> {
                     let _ = self.reader.digest(
                         self.check,
                         &files.stdout,
-                        &participant.start.directory,
+                        directory,
+                        &files.earlier,
                         Some(&other),
                     );
                     self.unsteady.insert(name.clone(), digest.clone());

@@ -10,6 +10,7 @@ use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
 use crate::output::digest;
+use crate::output::earlier::Earlier;
 use crate::passes::counted_rounds::CountedRounds;
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
@@ -90,9 +91,13 @@ fn run(
             Ending::SpawnFailed { reason: valgrind::refusal(&result.ending, start, &runner.stderr()) };
         return Ok(result);
     }
-    let answer = (!plan.check.off)
-        .then(|| digest::Reader::default().digest(&plan.check, &runner.stdout(), &start.directory, None).ok())
-        .flatten();
+    let read = || {
+        let stdout = runner.stdout();
+        digest::Reader::default()
+            .digest(&plan.check, &stdout, &start.directory, &Earlier::default(), None)
+            .ok()
+    };
+    let answer = (!plan.check.off).then(read).flatten();
     let counted = match (&answer, emulation.outputs.get(&participant.name)) {
         (Some(here), Some(outside)) if here != outside => {
             Err("under valgrind its output is not what it is outside".to_owned())

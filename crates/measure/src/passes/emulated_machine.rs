@@ -26,6 +26,7 @@ use widthwise_machine::compiler::Compiler;
 use crate::comparison::{emulated, CampaignObserver};
 use crate::executor::sequential::SequentialExecutor;
 use crate::executor::RunFiles;
+use crate::output::earlier::Earlier;
 use crate::passes::emulated_machine::guest::{Accelerator, Guests};
 use crate::passes::emulated_machine::operations::Operations;
 use crate::passes::emulated_machine::options::Options;
@@ -138,6 +139,6 @@ impl Machines<'_> {
         result.processes = None;
         result.remarks = if is_repeated { Vec::new() } else { run.remarks };
         result.account = None;
-        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr })))
+        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr, earlier: Earlier::default() })))
     }
 }

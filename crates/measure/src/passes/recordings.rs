@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::Serialize;
 
 use crate::output::digest;
+use crate::output::earlier::Earlier;
 use crate::plan::{Participant, Plan};
 use crate::run::result::RunError;
 use crate::run::runner::Runner;
@@ -108,7 +109,11 @@ pub(super) fn outputs_differently(
     runner: &Runner,
 ) -> bool {
     let directory = &participant.start.directory;
-    let read = || digest::Reader::default().digest(&plan.check, &runner.stdout(), directory, None).ok();
+    let read = || {
+        digest::Reader::default()
+            .digest(&plan.check, &runner.stdout(), directory, &Earlier::default(), None)
+            .ok()
+    };
     let here = (!plan.check.off).then(read).flatten();
     matches!((here, before), (Some(here), Some(before)) if here != before)
 }

@@ -10,6 +10,14 @@ pub fn since_boot() -> u64 {
     read(libc::CLOCK_BOOTTIME).unwrap_or(0)
 }
 
+/// CLOCK_REALTIME_COARSE: the clock of files' times, as seconds and nanoseconds.
+pub fn of_files() -> (i64, i64) {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &mut time) };
+    (time.tv_sec, time.tv_nsec)
+}
+
 /// The time between two ticks of the scheduler: what its coarse clocks resolve.
 pub fn tick() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

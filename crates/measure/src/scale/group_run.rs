@@ -5,6 +5,7 @@ use std::path::Path;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{GroupRun, Mode};
 
+use crate::output::earlier::Earlier;
 use crate::proc::affinity::{set_affinity, SetAffinity};
 use crate::run::hooks::{lay_out, shell, LeftBehind};
 use crate::run::limits::Limits;
@@ -70,6 +71,7 @@ pub fn run_group(
     if spec.start.fresh {
         lay_out(&spec.start.directory, &spec.start.inputs).map_err(at(&spec.start.directory))?;
     }
+    let earlier = Earlier::checked(spec.check, &spec.start.directory);
     let _left = LeftBehind::of(spec.start);
     if let Some(reason) = spec.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         return Ok(not_begun(spec, Ending::HookFailed { reason: format!("setup {reason}") }));
@@ -81,7 +83,7 @@ pub fn run_group(
     }
     let mut watcher = Watcher::new(spec, pipes);
     let result = pool.run_all(&tasks, limits, cancelled, &mut watcher)?;
-    let mut run = accounted(spec, &tasks, result, watcher);
+    let mut run = accounted(spec, &tasks, result, watcher, &earlier);
     if let Some(reason) = spec.start.teardown.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         if run.is_sound() {
             run.ending = Ending::HookFailed { reason: format!("teardown {reason}") };

@@ -10,6 +10,7 @@ use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, Repor
 use widthwise_machine::noise::{self, Snapshot};
 
 use crate::output::digest;
+use crate::output::earlier::Earlier;
 use crate::proc::clock::now;
 use crate::proc::taskstats::Exit;
 use crate::run::ending::{describe, failure};
@@ -41,6 +42,7 @@ pub(super) fn accounted(
     tasks: &[Task],
     result: GroupResult,
     mut watcher: Watcher,
+    earlier: &Earlier,
 ) -> GroupRun {
     let (counted, parent_cpu_ns) = watcher.counted();
     let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
@@ -83,7 +85,7 @@ pub(super) fn accounted(
     run.cpu_wait = Some(cpu_wait(spec, &run, &tree, &waits, &around));
     remark_on_members(&mut run);
     set_memory(&mut run, camera.map(|camera| (camera.running(), camera.close(first))));
-    match answer(spec, tasks) {
+    match answer(spec, tasks, earlier) {
         Ok(digest) => run.output_digest = digest,
         Err(reason) if run.is_sound() => run.failure = Some(reason),
         Err(_) => {}
@@ -347,14 +349,14 @@ fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
 }
 
 /// A digest of every output, in the spec of the jobs, where outputs are compared.
-fn answer(spec: &GroupSpec, tasks: &[Task]) -> Result<Option<String>, String> {
+fn answer(spec: &GroupSpec, tasks: &[Task], earlier: &Earlier) -> Result<Option<String>, String> {
     if spec.check.off {
         return Ok(None);
     }
     let mut hasher = blake3::Hasher::new();
     let mut reader = digest::Reader::default();
     for task in tasks.iter().filter(|task| !task.load) {
-        let digest = reader.digest(spec.check, &task.output, &task.start.directory, None)?;
+        let digest = reader.digest(spec.check, &task.output, &task.start.directory, earlier, None)?;
         hasher.update(digest.as_bytes());
     }
     Ok(Some(hasher.finalize().to_hex()[..16].to_owned()))

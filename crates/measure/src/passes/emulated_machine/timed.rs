@@ -11,6 +11,7 @@ use crate::comparison::{timed, CampaignObserver};
 use crate::executor::sequential::SequentialExecutor;
 use crate::executor::RunFiles;
 use crate::noise_window::Window;
+use crate::output::earlier::Earlier;
 use crate::passes::emulated_machine::guest::{Accelerator, Guests};
 use crate::passes::emulated_machine::operations::Operations;
 use crate::passes::emulated_machine::scratch;
@@ -75,6 +76,6 @@ impl Boots<'_> {
             result.remarks = reported.remarks;
         }
         result.account = None;
-        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr })))
+        Ok((result, Some(RunFiles { stdout: run.stdout, stderr: run.stderr, earlier: Earlier::default() })))
     }
 }
