@@ -75,6 +75,28 @@ fn failed_cells_are_reported_and_the_others_continue() {
 }
 
 #[test]
+fn a_job_has_one_event_at_least_and_the_failure_of_an_auxiliary_run_leaves_its_cell() {
+    let lab = Laboratory::new();
+    // Refuses to have no events; and fails with half of them.
+    lab.script("p", "#!/bin/sh\ntest \"$1\" -gt 0 -a \"$1\" -ne 5\n");
+    let printed = lab.widthwise(
+        "scale --binary p=./p --mode jobs --processes 2,4 --events 20 --run '{binary} {events}' --rounds 3 --warmup 0 --memory=0",
+    );
+    let printed_text = unfolded(&printed.stdout);
+    assert!(printed_text.contains("its run with half of the events failed"), "{printed:?}");
+    let json = lab.widthwise("report --json").json();
+    let of = |purpose: &str| -> Vec<(u64, bool)> {
+        let all = runs(&json).iter().filter(|run| run["purpose"] == purpose && run["cell"]["processes"] == 2);
+        let own = all.filter(|run| run["cell"]["variant"] == "p");
+        own.map(|run| (run["events"].as_u64().unwrap(), run["failure"].is_null())).collect()
+    };
+    assert_eq!(of("one-event"), [(2, true); 3]);
+    assert_eq!(of("half-of-events"), [(10, false)]);
+    assert_eq!(of("timed"), [(20, true); 3]);
+    assert!(table(&json, "p", "jobs")["rows"][0]["failure"].is_null());
+}
+
+#[test]
 fn outputs_are_filtered_before_they_are_compared() {
     let lab = Laboratory::new();
     lab.write(

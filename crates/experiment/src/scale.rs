@@ -194,7 +194,7 @@ pub enum Purpose {
     Warmup,
     /// To be timed.
     Timed,
-    /// Timed, with one event: what is left is the sequential part, as innocente-2012 estimates it.
+    /// Timed, with one event, or one for each job: what is left is the sequential part, as innocente-2012 estimates it.
     OneEvent,
     /// Timed, with half of the events: a point of the regression.
     HalfOfEvents,
@@ -209,6 +209,22 @@ impl Purpose {
             Purpose::Warmup => RoundKind::Warmup,
             Purpose::Timed | Purpose::OneEvent | Purpose::HalfOfEvents => RoundKind::Timed,
             Purpose::Memory => RoundKind::Memory,
+        }
+    }
+
+    /// Whether such runs only estimate the sequential part: the cell does without them.
+    pub fn is_auxiliary(self) -> bool {
+        matches!(self, Purpose::OneEvent | Purpose::HalfOfEvents)
+    }
+
+    /// The events of such a run of a cell, all its processes together, where the cell has `all`. Each job gets one at least:
+    /// a job is a program that was not made to have none.
+    pub fn events(self, all: Option<u64>, cell: &Cell) -> Option<u64> {
+        let least = if cell.mode == Mode::Jobs { cell.processes.max(1) as u64 } else { 1 };
+        match self {
+            Purpose::OneEvent => Some(least),
+            Purpose::HalfOfEvents => all.map(|events| (events / 2).max(least)),
+            Purpose::Warmup | Purpose::Timed | Purpose::Memory => all,
         }
     }
 
@@ -271,6 +287,12 @@ impl GroupRun {
     /// Whether its figures may be used.
     pub fn is_sound(&self) -> bool {
         self.ending == Ending::Done && self.failure.is_none()
+    }
+
+    /// Whether it failed so that the cell has no further runs of that purpose.
+    pub fn excludes(&self, cell: &Cell, purpose: Purpose) -> bool {
+        let is_concerned = self.purpose == purpose || !self.purpose.is_auxiliary();
+        !self.is_sound() && self.cell == *cell && is_concerned
     }
 }
 

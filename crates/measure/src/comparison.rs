@@ -205,7 +205,7 @@ fn round_plan(plan: &Plan, kind: RoundKind) -> RoundPlan {
         most: Some(0),
         most_failures: 1,
         needed: Vec::new(),
-        groups: Vec::new(),
+        leaders: Vec::new(),
         cancel_at: 2,
         out: Vec::new(),
     }

@@ -28,8 +28,8 @@ pub struct RoundPlan {
     pub most_failures: u32,
     /// The participants without which the rounds end: the baseline and the control of a comparison.
     pub needed: Vec<usize>,
-    /// The group of each participant, where a failure excludes its whole group; empty: each is alone.
-    pub groups: Vec<usize>,
+    /// For each participant the one whose failure excludes it, too; its own excludes nobody else. Empty: each is alone.
+    pub leaders: Vec<usize>,
     /// A run is cancelled once the user has asked so many times for an end. Between runs, once is enough.
     pub cancel_at: u8,
     /// Participants that are excluded from the beginning.
@@ -186,7 +186,7 @@ impl Rounds<'_> {
             .collect();
         observer.round_begins(number, kind, slots.len() as u32).map_err(RoundsError::Observer)?;
         for (position, slot) in slots.iter().enumerate() {
-            // A failure excludes the other participants of its group in the same round.
+            // A failure excludes those that it leads in the same round.
             if self.out.contains(&slot.participant) {
                 continue;
             }
@@ -257,18 +257,16 @@ impl Rounds<'_> {
         }
     }
 
-    /// Counts a failure; whether it excludes the participant, and its group with it.
+    /// Counts a failure; whether it excludes the participant, and those that it leads.
     fn exclude(&mut self, place: RunPlace) -> bool {
         let failed = self.failures.entry(place.participant).or_default();
         *failed += 1;
         if place.kind != RoundKind::Warmup && *failed < self.plan.most_failures {
             return false;
         }
-        let group_of = |participant: usize| self.plan.groups.get(participant);
-        let group = group_of(place.participant);
-        let is_of_group =
-            |one: &usize| *one == place.participant || group.is_some() && group_of(*one) == group;
-        self.out.extend((0..self.plan.schedule.participants).filter(is_of_group));
+        let is_led = |one: &usize| self.plan.leaders.get(*one) == Some(&place.participant);
+        self.out.push(place.participant);
+        self.out.extend((0..self.plan.schedule.participants).filter(is_led));
         self.out.sort_unstable();
         self.out.dedup();
         true

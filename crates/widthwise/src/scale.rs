@@ -303,7 +303,7 @@ impl Scale {
             let made = observer.archive.load().map_err(Failure::machine)?.group_runs;
             let mut slots = make(&purposes);
             for slot in &mut slots {
-                slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.spec.cell);
+                slot.out |= made.iter().any(|run| run.excludes(slot.spec.cell, slot.spec.purpose));
             }
             let work = ScalingRounds {
                 slots,
@@ -480,12 +480,7 @@ fn slots<'a>(
     for ready in cells {
         for &purpose in purposes {
             let work = plan.work(ready.cell.mode);
-            let all = work.events(ready.cell.processes);
-            let events = match purpose {
-                Purpose::OneEvent => Some(1),
-                Purpose::HalfOfEvents => all.map(|events| events / 2),
-                _ => all,
-            };
+            let events = purpose.events(work.events(ready.cell.processes), &ready.cell);
             let wanted = match purpose {
                 Purpose::OneEvent | Purpose::HalfOfEvents => ready.is_smallest,
                 Purpose::Memory => ready.role != Role::Control,
@@ -508,7 +503,7 @@ fn slots<'a>(
                     check: shared.check,
                     event_log: shared.event_log,
                 },
-                out: known.iter().any(|run| !run.is_sound() && run.cell == ready.cell),
+                out: known.iter().any(|run| run.excludes(&ready.cell, purpose)),
             });
         }
     }

@@ -185,7 +185,7 @@ fn plan(participants: usize) -> RoundPlan {
         most: None,
         most_failures: 3,
         needed: Vec::new(),
-        groups: Vec::new(),
+        leaders: Vec::new(),
         cancel_at: 2,
         out: Vec::new(),
     }
@@ -251,16 +251,26 @@ fn one_failure_in_a_warm_up_round_excludes() {
 }
 
 #[test]
-fn a_failure_excludes_its_group_in_the_same_round() {
-    let groups = vec![0, 1, 0, 1];
+fn a_failure_excludes_those_that_it_leads_in_the_same_round() {
+    let leaders = vec![0, 1, 0, 1];
     let mut notes = Notes::until(2);
     let mut executor = MockExecutor::new(4, 1).fails(0, &[FAILED]);
-    let plan = RoundPlan { groups, most_failures: 1, ..plan(4) };
+    let plan = RoundPlan { leaders, most_failures: 1, ..plan(4) };
     make(&plan, &mut executor, &mut notes).unwrap();
     let order: Vec<usize> = notes.runs().iter().map(|(_, one)| *one).collect();
     let failed = order.iter().position(|one| *one == 0).unwrap();
     assert!(!order[failed + 1..].contains(&2), "{order:?}");
     assert_eq!(order.iter().filter(|one| **one == 1).count(), 2);
+}
+
+#[test]
+fn the_failure_of_one_that_is_led_excludes_itself_alone() {
+    let mut notes = Notes::until(3);
+    let mut executor = MockExecutor::new(3, 1).fails(1, &[FAILED]);
+    let plan = RoundPlan { leaders: vec![0, 0, 0], most_failures: 1, ..plan(3) };
+    make(&plan, &mut executor, &mut notes).unwrap();
+    let made = |one: usize| notes.runs().iter().filter(|(_, other)| *other == one).count();
+    assert_eq!([made(0), made(1), made(2)], [3, 1, 3]);
 }
 
 #[test]

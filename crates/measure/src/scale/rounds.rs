@@ -32,7 +32,7 @@ impl Outcome for GroupRun {
 pub struct Slot<'a> {
     /// What the run is made of; the schedule sets its padding.
     pub spec: GroupSpec<'a>,
-    /// Its cell failed before, and is excluded.
+    /// Its cell failed before, or its purpose did, and is excluded.
     pub out: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct ScalingRounds<'a> {
     pub limits: Limits,
 }
 
-/// Makes the rounds. A cell that fails is excluded, with all its slots.
+/// Makes the rounds. A cell that fails is excluded, with all its slots; of a purpose beside it only that slot.
 ///
 /// # Errors
 /// Those of running the programs, and those of the observer.
@@ -66,7 +66,10 @@ pub fn measure<O: RoundObserver<GroupRun>>(
 ) -> Result<End, RoundsError<O::Error>> {
     let slots = &work.slots;
     page_cache::read_anew(slots.iter().map(|slot| slot.spec.start.file.as_path()));
-    let first_of = |slot: &Slot| slots.iter().position(|one| one.spec.cell == slot.spec.cell).unwrap_or(0);
+    let leader = |slot: &Slot| {
+        let is_leader = |one: &Slot| one.spec.cell == slot.spec.cell && !one.spec.purpose.is_auxiliary();
+        slots.iter().position(is_leader).unwrap_or(usize::MAX)
+    };
     let plan = RoundPlan {
         schedule: Schedule {
             seed: work.seed,
@@ -81,7 +84,7 @@ pub fn measure<O: RoundObserver<GroupRun>>(
         most: work.most,
         most_failures: 1,
         needed: Vec::new(),
-        groups: slots.iter().map(first_of).collect(),
+        leaders: slots.iter().map(leader).collect(),
         cancel_at: 2,
         out: (0..slots.len()).filter(|place| slots[*place].out).collect(),
     };

@@ -123,7 +123,7 @@ impl Column<'_> {
         let (time, ntime) = self.parallel_times(&timed, &word, sequential, starved_here.or(of_start));
         let failure = runs
             .iter()
-            .find(|run| run.cell == own && !run.is_sound())
+            .find(|run| run.excludes(&own, Purpose::Timed))
             .map(|run| run.failure.clone().unwrap_or_default());
         let of_step = |figure: Option<Result<Figure, Unfitted>>| figure.unwrap_or(Err(Unfitted::Nothing));
         Row {
@@ -175,7 +175,7 @@ impl Column<'_> {
 struct Start {
     /// CPU seconds.
     seconds: f64,
-    /// How many events are in them: of several jobs that share one event, each has a part of it.
+    /// How many events are in them: of several that share one event, each has a part of it.
     events: f64,
 }
 
@@ -194,7 +194,7 @@ fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> Start {
         })
         .map_or(Start::default(), |a| Start {
             seconds: a.cpu_ns as f64 / SECOND / starts(a),
-            events: 1.0 / starts(a),
+            events: a.events.unwrap_or(1) as f64 / starts(a),
         })
 }
 
@@ -264,12 +264,10 @@ fn sequential(question: Question, runs: &[GroupRun], variant: &str, mode: Mode) 
     let mut rounds: BTreeMap<u32, BTreeMap<u64, f64>> = BTreeMap::new();
     let sharers = smallest.processes as u64;
     for purpose in [Purpose::OneEvent, Purpose::HalfOfEvents, Purpose::Timed] {
-        // Several processes cannot share one event: its time is not on the line of the others.
-        if purpose == Purpose::OneEvent && sharers > 1 {
-            continue;
-        }
         for run in sound(runs, &smallest, purpose) {
-            if let Some(events) = run.events {
+            // Several processes cannot share one event: its time is not on the line of the others.
+            let is_shared = |events: &u64| purpose != Purpose::OneEvent || *events >= sharers;
+            if let Some(events) = run.events.filter(is_shared) {
                 // The run ends with the process that has one event more than others.
                 let events = events.div_ceil(sharers) * sharers;
                 rounds.entry(run.round).or_default().insert(events, run.elapsed_ns as f64 / SECOND);

@@ -26,14 +26,28 @@ fn run(mode: Mode, round: u32, processes: u64, purpose: Purpose, events: u64) ->
 
 /// The table of a campaign of six rounds with these numbers of processes.
 fn table(mode: Mode, counts: &[usize], events: u64) -> Table {
+    changed_table(mode, counts, events, |_| {})
+}
+
+/// The same, of runs that were changed.
+fn changed_table(mode: Mode, counts: &[usize], events: u64, change: impl Fn(&mut GroupRun)) -> Table {
     let mut runs = Vec::new();
     for round in 0..6 {
         for &processes in counts {
             runs.push(run(mode, round, processes as u64, Purpose::Timed, events));
         }
         let smallest = counts[0] as u64;
-        runs.push(run(mode, round, smallest, Purpose::OneEvent, 1));
-        runs.push(run(mode, round, smallest, Purpose::HalfOfEvents, events / 2));
+        // Each job has one event at least.
+        for purpose in [Purpose::OneEvent, Purpose::HalfOfEvents] {
+            let whole = run(mode, round, smallest, Purpose::Timed, events);
+            runs.push(run(
+                mode,
+                round,
+                smallest,
+                purpose,
+                purpose.events(Some(events), &whole.cell).unwrap(),
+            ));
+        }
     }
     let plan = Plan {
         counts: counts.to_vec(),
@@ -60,6 +74,7 @@ fn table(mode: Mode, counts: &[usize], events: u64) -> Table {
         seed: 1,
         memory: 0,
     };
+    runs.iter_mut().for_each(change);
     summarise(question, &runs).tables.remove(0)
 }
 
@@ -88,4 +103,19 @@ fn the_cpu_time_of_an_event_does_not_depend_on_the_smallest_number_of_jobs() {
             about(row.event.as_ref().unwrap().0.estimate, EVENT as f64 / 1e9);
         }
     }
+}
+
+#[test]
+fn the_failure_of_a_run_with_one_event_leaves_the_cell_as_it_is() {
+    let failed = |purpose: Purpose| {
+        changed_table(Mode::Jobs, &[2, 4], 20, |run| {
+            if run.purpose == purpose && run.cell.processes == 2 && run.round == 5 {
+                run.failure = Some("exit 1".into());
+            }
+        })
+    };
+    let table = failed(Purpose::OneEvent);
+    assert_eq!((&table.rows[0].failure, table.rows[0].runs), (&None, 6));
+    about(table.sequential.chosen(), START as f64 / 1e9);
+    assert_eq!(failed(Purpose::Timed).rows[0].failure.as_deref(), Some("exit 1"));
 }

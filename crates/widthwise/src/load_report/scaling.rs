@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use widthwise_archive::{Archive, Metadata, Samples, Scaling};
 use widthwise_experiment::model::Experiment;
 use widthwise_experiment::outcome::RoundKind;
-use widthwise_experiment::scale::GroupRun;
+use widthwise_experiment::scale::{GroupRun, Purpose};
 use widthwise_experiment::VariantStatus;
 use widthwise_machine::{Placement, Topology};
 use widthwise_report::scale;
@@ -135,7 +135,12 @@ fn remarks(runs: &[GroupRun]) -> Vec<(String, usize)> {
     let plain = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     let mut all: Vec<(String, String, usize)> = Vec::new();
     for run in runs {
-        for remark in &run.remarks {
+        let failure = run.failure.as_ref().filter(|_| run.purpose.is_auxiliary());
+        let failed = failure.map(|failure| {
+            let what = if run.purpose == Purpose::OneEvent { "one event" } else { "half of the events" };
+            format!("its run with {what} failed ({failure}): the sequential part is estimated without it")
+        });
+        for remark in run.remarks.iter().chain(&failed) {
             match all.iter_mut().find(|(known, _, _)| *known == plain(remark)) {
                 Some((_, _, times)) => *times += 1,
                 None => all.push((plain(remark), format!("{}: {remark}", run.cell), 1)),
