@@ -8,6 +8,7 @@ mod group_run;
 mod group_spec;
 mod launcher_pool;
 mod process_tree;
+mod reported_events;
 mod result;
 mod rounds;
 mod task_snapshot;

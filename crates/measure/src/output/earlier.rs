@@ -34,10 +34,13 @@ struct State {
 impl Earlier {
     /// The files that are compared; a run follows.
     pub fn checked(check: &OutputCheck, directory: &Path) -> Earlier {
-        if check.off {
-            return Earlier::default();
-        }
-        Earlier::of(check.files.iter().map(|file| directory.join(file)))
+        Earlier::of(Earlier::checked_files(check, directory))
+    }
+
+    /// The paths of the files that are compared.
+    pub fn checked_files(check: &OutputCheck, directory: &Path) -> Vec<PathBuf> {
+        let files = check.files.iter().filter(|_| !check.off);
+        files.map(|file| directory.join(file)).collect()
     }
 
     /// These files; a run follows. Waits for the next tick if one of them was changed in the present one: what the run

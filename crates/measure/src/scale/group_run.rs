@@ -15,6 +15,7 @@ use crate::sampler::MARKS;
 use crate::scale::event_log::EventLog;
 use crate::scale::group_spec::{filled, GroupSpec};
 use crate::scale::launcher_pool::{LauncherPool, Task};
+use crate::scale::reported_events::logs;
 use crate::scale::result::{accounted, not_begun};
 use crate::scale::watcher::Watcher;
 
@@ -71,7 +72,8 @@ pub fn run_group(
     if spec.start.fresh {
         lay_out(&spec.start.directory, &spec.start.inputs).map_err(at(&spec.start.directory))?;
     }
-    let earlier = Earlier::checked(spec.check, &spec.start.directory);
+    let compared = Earlier::checked_files(spec.check, &spec.start.directory);
+    let earlier = Earlier::of(compared.into_iter().chain(logs(spec, count)));
     let _left = LeftBehind::of(spec.start);
     if let Some(reason) = spec.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         return Ok(not_begun(spec, Ending::HookFailed { reason: format!("setup {reason}") }));

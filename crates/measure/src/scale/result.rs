@@ -1,26 +1,22 @@
 //! The result of a run, combined from launchers, taskstats, counters and the program's own output.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use widthwise_experiment::memory::NEAR_PEAK;
 use widthwise_experiment::outcome::Ending;
-use widthwise_experiment::placeholder;
-use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, ReportedEvents};
+use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode};
 use widthwise_machine::noise::{self, Snapshot};
 
 use crate::output::digest;
 use crate::output::earlier::Earlier;
-use crate::proc::clock::now;
 use crate::proc::taskstats::Exit;
 use crate::run::ending::{describe, failure};
 use crate::run::sample::left_working;
-use crate::sampler::marks::Marks;
-use crate::scale::event_log::{self, EventLog};
 use crate::scale::group_memory::Running;
-use crate::scale::group_spec::{filled, GroupSpec};
+use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
 use crate::scale::process_tree::ProcessTree;
+use crate::scale::reported_events::{parents, tell, Told};
 use crate::scale::waits::{self, Waits};
 use crate::scale::watcher::Watcher;
 
@@ -33,8 +29,6 @@ const MOMENT: u64 = 2_000_000;
 /// The waiting of tasks is known if this share of their CPU time was read before they ended: the rest, at most as much, is
 /// assumed to be like it.
 const SEEN: f64 = 0.5;
-/// The most bytes of a log to read.
-const MOST_LOG: u64 = 64 << 20;
 
 /// Combines what is known of a run.
 pub(super) fn accounted(
@@ -90,7 +84,7 @@ pub(super) fn accounted(
         Err(reason) if run.is_sound() => run.failure = Some(reason),
         Err(_) => {}
     }
-    tell(spec, tasks, pipes, &mut run);
+    tell(&Told { spec, tasks, earlier, parents: &parents(&exits) }, pipes, &mut run);
     let has_reported = run.members.iter().any(|member| member.reported.is_some());
     if spec.event_log.is_some() && run.is_sound() && !has_reported {
         run.remarks.push("reported no event as expected: CPU time per event is CPU time over events".into());
@@ -383,133 +377,5 @@ fn members_failed(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)],
         let how = describe(&ending);
         run.failure = Some(format!("{} {place} did not end well: {how}", run.cell.mode.singular()));
         run.ending = ending;
-    }
-}
-
-/// Takes in the events that the program reported.
-fn tell(spec: &GroupSpec, tasks: &[Task], pipes: Vec<Marks>, run: &mut GroupRun) {
-    match spec.event_log {
-        None => {}
-        Some(EventLog::Marks) => tell_by_marks(pipes, run),
-        Some(EventLog::Lines { pattern, files }) => {
-            let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.load).collect();
-            if run.cell.mode == Mode::Jobs {
-                for (index, task) in tasks.iter().enumerate() {
-                    let mut text = read(&task.output) + &read(&task.errors());
-                    for file in named(files.as_deref(), spec, index) {
-                        text += &read(&file);
-                    }
-                    if let Some(member) = run.members.get_mut(index) {
-                        member.reported = pattern.reported(&text);
-                    }
-                }
-                return;
-            }
-            let mut texts: Vec<(PathBuf, String)> = Vec::new();
-            for (index, task) in tasks.iter().enumerate() {
-                let files = named(files.as_deref(), spec, index).into_iter();
-                texts.extend(files.map(|file| (file.clone(), read(&file))));
-                texts.push((task.output.clone(), read(&task.output) + &read(&task.errors())));
-            }
-            let reported =
-                texts.into_iter().filter_map(|(file, text)| Some((file, pattern.reported(&text)?)));
-            tell_by_files(reported.collect(), run);
-        }
-    }
-}
-
-/// A mark names the child by its number or its place; otherwise marks are in the spec of the members.
-fn tell_by_marks(pipes: Vec<Marks>, run: &mut GroupRun) {
-    let at = now();
-    for (index, pipe) in pipes.into_iter().enumerate() {
-        let (marks, _) = pipe.close(at);
-        let reported = event_log::of_marks(&marks);
-        if run.cell.mode == Mode::Jobs {
-            let all: Vec<ReportedEvents> = reported.into_iter().map(|(_, reported)| reported).collect();
-            if let Some(member) = run.members.get_mut(index) {
-                member.reported = event_log::combined(&all);
-            }
-            continue;
-        }
-        for (place, (name, reported)) in reported.into_iter().enumerate() {
-            let by_name = run
-                .members
-                .iter()
-                .position(|member| numbers(member).any(|pid| pid.to_string() == name))
-                .or_else(|| name.parse().ok().filter(|index| *index < run.members.len()));
-            if let Some(member) = run.members.get_mut(by_name.unwrap_or(place)) {
-                add(member, reported);
-            }
-        }
-    }
-}
-
-/// A single text is that of all members; of several, each belongs to the member whose number is in its name.
-fn tell_by_files(reported: Vec<(PathBuf, ReportedEvents)>, run: &mut GroupRun) {
-    if let [(_, reported)] = reported[..] {
-        // Each has reported the same.
-        let count = run.members.len().max(1) as u64;
-        let each = ReportedEvents { events: reported.events / count, ..reported };
-        run.members.iter_mut().for_each(|member| member.reported = Some(each));
-        return;
-    }
-    for (place, (file, reported)) in reported.into_iter().enumerate() {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
-        let by_pid = run.members.iter().position(is_of);
-        if let Some(member) = run.members.get_mut(by_pid.unwrap_or(place)) {
-            add(member, reported);
-        }
-    }
-}
-
-/// The numbers of all tasks that had a member's lane.
-fn numbers(member: &Member) -> impl Iterator<Item = u32> + '_ {
-    std::iter::once(member.pid).chain(member.others.iter().copied())
-}
-
-/// Adds the events reported by one more task of a member's lane.
-fn add(member: &mut Member, reported: ReportedEvents) {
-    member.reported = match member.reported {
-        Some(before) => event_log::combined(&[before, reported]),
-        None => Some(reported),
-    };
-}
-
-/// Whether a file's name contains that number, and not as part of another.
-fn holds_number(name: &str, number: u32) -> bool {
-    name.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
-}
-
-/// The files that match a name pattern, for one job or for all.
-fn named(files: Option<&str>, spec: &GroupSpec, index: usize) -> Vec<PathBuf> {
-    let Some(files) = files else { return Vec::new() };
-    let start = filled(spec, index);
-    let words =
-        BTreeMap::from([("index", index.to_string()), ("processes", spec.cell.processes.to_string())]);
-    let pattern = start.directory.join(placeholder::fill(files, &words));
-    let mut found: Vec<PathBuf> =
-        glob::glob(&pattern.to_string_lossy()).into_iter().flatten().flatten().collect();
-    found.sort();
-    found
-}
-
-fn read(path: &Path) -> String {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    if let Ok(file) = std::fs::File::open(path) {
-        let _ = file.take(MOST_LOG).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_belongs_to_the_child_whose_number_is_in_its_name() {
-        assert!(holds_number("redirectout_15125_0.log", 15125));
-        assert!(!holds_number("redirectout_15125_0.log", 1512));
     }
 }
