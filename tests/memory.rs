@@ -325,6 +325,29 @@ fn a_program_that_never_ends_in_the_series_is_killed_and_the_rest_is_reported() 
 }
 
 #[test]
+fn the_series_of_a_run_that_left_a_process_at_work_is_left_out() {
+    let lab = Laboratory::new();
+    lab.program("left_over.c");
+    lab.gcc("-O2 left_over.c -o left_over");
+    // Where memory is read, one leaves its work to a child.
+    lab.write("here", "exec ./left_over here 50\n");
+    lab.write("work", "[ -z \"$WIDTHWISE_MARKS\" ] || exec ./left_over work 150\nexec ./left_over here 50\n");
+    let words =
+        "--binary here=here --binary work=work --run 'sh {binary}' --rounds 1 --metric cpu --memory=1";
+    let output = lab.compare(words);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    // The baseline's and the control's.
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM memory_series"), 2);
+    assert_eq!(
+        count(
+            &lab.archive(),
+            "SELECT count(*) FROM run JOIN round ON round.number = run.round WHERE kind = 'memory'"
+        ),
+        3
+    );
+}
+
+#[test]
 fn endless_marks_do_not_stop_the_program_and_programs_without_marks_are_unaffected() {
     let lab = Laboratory::new();
     lab.write(

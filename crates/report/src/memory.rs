@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{reduction, Class, Level, Reading, Series, Totals, AT_PEAK, NEAR_PEAK};
 use widthwise_experiment::metric::{self, Family};
-use widthwise_experiment::outcome::{Reading as Amount, RoundKind, Run};
+use widthwise_experiment::outcome::{Ending, Reading as Amount, RoundKind, Run};
 use widthwise_experiment::Metric;
 use widthwise_verdict::wording::share;
 use widthwise_verdict::{Word, FEWEST_PAIRS};
@@ -46,7 +46,7 @@ impl LastReading<'_> {
     }
 }
 
-/// Runs of complete rounds, with at least one reading.
+/// Runs of complete rounds that ended well, with at least one reading.
 fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun> {
     let complete: BTreeSet<u32> = comparison
         .campaign
@@ -57,7 +57,9 @@ fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun
         .collect();
     let all: &'a [MemoryRun] = comparison.memory;
     let own = all.iter().filter(|run| run.variant == variant && complete.contains(&run.round));
-    own.filter(|run| !run.series.readings.is_empty()).collect()
+    let has_failed =
+        |run: &MemoryRun| of_run(comparison, run).is_some_and(|of_run| of_run.ending != Ending::Done);
+    own.filter(|run| !run.series.readings.is_empty() && !has_failed(run)).collect()
 }
 
 /// The upper bound of the tree's peak in a run: its sample's or, without one (archives of version 2), the
@@ -69,9 +71,13 @@ fn highest(comparison: &Comparison, run: &MemoryRun) -> f64 {
 
 /// The tree's peak in a run, with its bounds.
 fn sampled_peak<'a>(comparison: &Comparison<'a>, run: &MemoryRun) -> Option<&'a Amount> {
+    of_run(comparison, run)?.sample.get("tree_peak")
+}
+
+/// The run of a series.
+fn of_run<'a>(comparison: &Comparison<'a>, run: &MemoryRun) -> Option<&'a Run> {
     let all: &'a [Run] = comparison.runs;
-    let of_run = all.iter().find(|other| other.round == run.round && other.variant == run.variant);
-    of_run?.sample.get("tree_peak")
+    all.iter().find(|other| other.round == run.round && other.variant == run.variant)
 }
 
 /// The share of the tree's peak that a reading has; at most 1.

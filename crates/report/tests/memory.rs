@@ -3,7 +3,7 @@
 use crate::campaign;
 use crate::campaign::{laid, Laid, BASELINE, SLOW};
 use widthwise_experiment::model::Variant;
-use widthwise_experiment::outcome::Run;
+use widthwise_experiment::outcome::{Ending, Run};
 use widthwise_report::{csv_memory, html, markdown, terminal, MemoryRun, Report};
 
 fn read(library: &str, phase: &str) -> Laid {
@@ -26,6 +26,19 @@ fn a_reduction_is_printed_only_where_the_runs_resolve_a_difference() {
     assert!(text(6, 1.0).contains(&format!("{line}  40.0 %")));
     let once = text(1, 1.0);
     assert!(once.contains(line) && !once.contains("40.0 %"), "one round resolves no difference: {once}");
+}
+
+#[test]
+fn the_series_of_a_run_that_failed_describes_nothing() {
+    let mut laid = laid(8);
+    laid.read_memory(6, 1.0, "libc.so.6", "fit");
+    for run in laid.runs.iter_mut().filter(|run| run.variant == SLOW && run.sample.contains_key("tree_peak"))
+    {
+        run.ending = Ending::Timeout { limit_ns: 1 };
+    }
+    laid.judge_in_earnest();
+    let text = terminal::render(&laid.comparison(), &terminal::Options::default());
+    assert!(text.contains("40.0 MB") && !text.contains("24.0 MB"), "{text}");
 }
 
 #[test]

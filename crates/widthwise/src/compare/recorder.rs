@@ -341,7 +341,9 @@ impl CampaignObserver for Recorder<'_> {
         if let Some(reason) = &result.left_over {
             self.left_over(&mut run, reason)?;
         }
-        self.archive.add_sampled_run(&run, &notes(&run.variant, result), result.series.as_ref())?;
+        // The series of such a run lacks what was killed, too.
+        let series = result.series.as_ref().filter(|_| result.left_over.is_none());
+        self.archive.add_sampled_run(&run, &notes(&run.variant, result), series)?;
         if let Some(account) = &result.account {
             let calls = account.slow_calls.iter().map(|(call, ways)| (*call, (ways.entered, ways.trapped)));
             self.archive.add_runtime_calls(run.round, &run.variant, &calls.collect())?;
