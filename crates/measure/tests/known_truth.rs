@@ -356,6 +356,16 @@ fn the_peak_before_an_exec_is_the_processs_own_too() {
     }
 }
 
+#[test]
+fn a_program_stopped_at_its_exit_keeps_the_peak_before_an_exec() {
+    let result = Bench::with(Accounting::ExitStop).run("generations", &["chain", "1", "60", "1"]);
+    assert_eq!(result.ending, Ending::Done);
+    let peak = value(&result, "max_rss");
+    assert!((60.0 * MIB..65.0 * MIB).contains(&peak), "{peak}");
+    assert_eq!(result.sample["max_rss"].source, Source::Rusage);
+    assert!(value(&result, "max_rss_sum") >= peak);
+}
+
 /// The unit of /proc/stat: 1 / USER_HZ, in nanoseconds.
 const TICK: f64 = 1e7;
 

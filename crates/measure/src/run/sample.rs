@@ -65,9 +65,11 @@ pub(crate) fn sample(
     put("voluntary_switches", reply.voluntary_switches as f64, Source::Rusage);
     put("involuntary_switches", reply.involuntary_switches as f64, Source::Rusage);
     if let Some(at_exit) = &reply.at_exit {
-        put("max_rss", at_exit.max_rss as f64, Source::ExitStop);
+        let before_exec = before_exec(at_exit.max_rss, tree, largest);
+        let source = if before_exec > 0 { Source::Rusage } else { Source::ExitStop };
+        put("max_rss", (at_exit.max_rss + before_exec) as f64, source);
         put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
-        put("max_rss_sum", at_exit.max_rss_sum as f64, Source::ExitStop);
+        put("max_rss_sum", (at_exit.max_rss_sum + before_exec) as f64, source);
         put("processes", at_exit.processes as f64, Source::ExitStop);
     } else if let Some(tree) = tree {
         let highest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
@@ -84,6 +86,21 @@ pub(crate) fn sample(
         put("max_rss", reply.max_rss as f64, Source::Rusage);
     }
     sample
+}
+
+/// By how much an image that was replaced by an `execve` was larger than any that was read at its exit: a process stops
+/// only after the memory of the old image is gone.
+fn before_exec(at_exit: u64, tree: Option<&[Process]>, largest: u64) -> u64 {
+    // `ru_maxrss` lags behind the exact size, as taskstats do; without these, only a clear excess is another image's.
+    const LAG: u64 = 3 * 32 * 4096;
+    // SAFETY: no pointers.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64;
+    let accounted = tree.map(|tree| tree.iter().map(|process| process.max_rss).max().unwrap_or(0));
+    if largest > accounted.unwrap_or(at_exit + LAG * cpus) {
+        largest.saturating_sub(at_exit)
+    } else {
+        0
+    }
 }
 
 /// What a report should say about a run, beside its sample.
@@ -144,4 +161,21 @@ pub(crate) fn began_at(began: Duration) -> SystemTime {
     let now = SystemTime::now();
     // A run that never reached its execve began just now.
     (!began.is_zero()).then(|| now.checked_sub(age)).flatten().unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_before_an_execve_counts_where_it_is_clearly_larger() {
+        const MIB: u64 = 1 << 20;
+        let tree = [Process { max_rss: 2 * MIB - 4096, ..Process::default() }];
+        assert_eq!(before_exec(2 * MIB, Some(&tree), 200 * MIB), 198 * MIB);
+        assert_eq!(before_exec(2 * MIB, None, 2000 * MIB), 1998 * MIB);
+        // The same image, whose account lags by a page; and a launcher of unknown size.
+        assert_eq!(before_exec(2 * MIB, Some(&tree), 2 * MIB - 4096), 0);
+        assert_eq!(before_exec(2 * MIB, None, 2 * MIB + 4096), 0);
+        assert_eq!(before_exec(2 * MIB, Some(&tree), 0), 0);
+    }
 }
