@@ -231,12 +231,10 @@ fn read(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use widthwise_experiment::model::{OutputCheck, Thp};
-    use widthwise_experiment::outcome::Ending;
     use widthwise_experiment::scale::{Cell, Purpose, Work};
 
     use super::*;
     use crate::run::launch_spec::LaunchSpec;
-    use crate::scale::result::not_begun;
 
     /// A folder in which a run of two members, of these numbers, has written logs.
     struct Scene {
@@ -300,7 +298,13 @@ mod tests {
             let tasks: Vec<Task> = (0..programs).map(task).collect();
             let earlier = Earlier::of(logs(&spec, programs));
             during();
-            let mut run = not_begun(&spec, Ending::Done);
+            let text = format!(
+                r#"{{"round":0,"position":0,"cell":{},"purpose":"timed","events":null,"ending":{{"ended":"done"}},
+                    "failure":null,"elapsed_ns":0,"spread_ns":0,"cpu_ns":0,"before_fork":null,"members":[],"counters":{{}},
+                    "memory":null,"output_digest":null,"remarks":[]}}"#,
+                serde_json::to_string(&cell).unwrap()
+            );
+            let mut run: GroupRun = serde_json::from_str(&text).unwrap();
             for pid in [100, 200] {
                 let text = format!(
                     r#"{{"pid":{pid},"cpu":0,"began_ns":0,"ended_ns":0,"cpu_ns":0,"exact":true,"max_rss":null,"reported":null}}"#
