@@ -1,6 +1,7 @@
 //! One run: launched, watched, accounted for, cleaned up.
 
 pub mod counters;
+pub(crate) mod descriptors;
 pub(crate) mod ending;
 pub(crate) mod hooks;
 pub mod launch_spec;

@@ -10,7 +10,7 @@ use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 use crate::output::earlier::Earlier;
-use crate::run::reported;
+use crate::run::{descriptors, reported};
 
 /// Lines of an output that a diff covers around the first difference.
 const WINDOW: usize = 200;
@@ -84,7 +84,8 @@ fn raw(check: &OutputCheck, stdout: &Path, directory: &Path, earlier: &Earlier) 
 }
 
 fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
-    let mut child = Command::new("sh")
+    let mut command = Command::new("sh");
+    let mut child = descriptors::give_back(&mut command)
         .arg("-c")
         .arg(bytes::os(filter))
         .current_dir(directory)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::bytes;
 
+use crate::run::descriptors;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
 
@@ -37,7 +38,8 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("`{text}` could not be started: {error}");
     // Reading a pipe would wait for the last process that holds it.
     let mut complaint = memory_file(c"widthwise-hook").map_err(failed)?;
-    let status = std::process::Command::new("sh")
+    let mut command = std::process::Command::new("sh");
+    let status = descriptors::give_back(&mut command)
         .args(["-e", "-c"])
         .arg(bytes::os(text))
         .current_dir(&start.directory)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::proc::cgroup::{Cgroup, Usage};
+use crate::run::descriptors;
 use crate::run::memory_file::memory_file;
 
 /// The launcher program, built by build.rs.
@@ -209,6 +210,8 @@ impl Launcher {
                 check(libc::dup2(ends[1], order_socket))
             });
         }
+        // Programs inherit it from the launcher.
+        descriptors::give_back(&mut command);
         let process = command.spawn().map_err(LauncherError::Start)?;
         Ok(Launcher { process, socket, orders, unsent: Vec::new(), received: Vec::new(), asked: 0 })
     }

@@ -17,6 +17,7 @@ use crate::proc::cgroup::{Cgroup, Throttling, Usage};
 use crate::proc::clock::{now, own_cpu};
 use crate::proc::taskstats::{Exit, Listener};
 use crate::run::counters::Counters;
+use crate::run::descriptors;
 use crate::run::ending::ending;
 use crate::run::ending::failure;
 use crate::run::launch_spec::LaunchSpec;
@@ -119,6 +120,7 @@ pub struct LauncherPool {
 impl LauncherPool {
     /// A pool that counts those of these metrics that are counters and that the machine has.
     pub fn new(metrics: &[Metric]) -> LauncherPool {
+        descriptors::raise();
         let (listener, without_taskstats) = match Listener::open() {
             Ok(listener) => (Some(listener), None),
             Err(error) => (None, Some(error.to_string())),
@@ -144,7 +146,10 @@ impl LauncherPool {
             let group = Cgroup::make();
             let launcher = Launcher::start(&group)?;
             group.adopt(launcher.pid());
-            let counters = Counters::open(&self.metrics, launcher.pid());
+            // A reserve is kept for the launchers of more jobs.
+            let last = launcher.as_raw_fd() + self.metrics.len() as RawFd;
+            let metrics = if descriptors::is_spare(last) { &self.metrics[..] } else { &[] };
+            let counters = Counters::open(metrics, launcher.pid());
             self.workers.push(Worker { launcher, counters, group, used: Usage::default() });
         }
         Ok(())
@@ -313,20 +318,25 @@ impl LauncherPool {
     }
 
     fn counted(&mut self, tasks: &[Task]) -> Vec<(Metric, f64)> {
-        let mut sums: Vec<(Metric, f64)> = Vec::new();
+        let mut sums: Vec<(Metric, f64, usize)> = Vec::new();
         for (worker, task) in self.workers.iter_mut().zip(tasks) {
             let counted = worker.counters.end();
             if task.load {
                 continue;
             }
             for (metric, reading) in counted {
-                match sums.iter_mut().find(|(known, _)| known.name == metric.name) {
-                    Some((_, sum)) => *sum += reading.value,
-                    None => sums.push((metric, reading.value)),
+                match sums.iter_mut().find(|(known, ..)| known.name == metric.name) {
+                    Some((_, sum, tasks)) => {
+                        *sum += reading.value;
+                        *tasks += 1;
+                    }
+                    None => sums.push((metric, reading.value, 1)),
                 }
             }
         }
-        sums
+        // The sum of some of them is not that of all.
+        let all = tasks.iter().filter(|task| !task.load).count();
+        sums.into_iter().filter(|(.., tasks)| *tasks == all).map(|(metric, sum, _)| (metric, sum)).collect()
     }
 }
 
@@ -406,4 +416,70 @@ impl Worker {
 
 fn written(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use widthwise_experiment::model::Thp;
+
+    use super::*;
+
+    struct Nobody;
+
+    impl RunObserver for Nobody {
+        fn look(&mut self, _launchers: &[u32], _groups: &[Option<PathBuf>]) -> Duration {
+            TICK
+        }
+
+        fn hear(&mut self) -> (Vec<RawFd>, Duration) {
+            (Vec::new(), TICK)
+        }
+    }
+
+    #[test]
+    fn a_pool_may_open_what_the_hard_limit_allows_and_its_programs_what_the_shell_does() {
+        const SOFT: u64 = 600;
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: valid structures; the hard limit stays.
+        unsafe {
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: SOFT, ..limit });
+        }
+        let mut pool = LauncherPool::new(&[]);
+        assert_eq!(descriptors::most(), limit.rlim_max);
+        let folder = tempfile::tempdir().unwrap();
+        let start = LaunchSpec {
+            runtime: None,
+            file: "/bin/sh".into(),
+            arguments: ["sh", "-c", "ulimit -Sn; ulimit -Hn"].map(Into::into).into(),
+            environment: BTreeMap::new(),
+            directory: folder.path().into(),
+            fresh: false,
+            inputs: Vec::new(),
+            stdin: "/dev/null".into(),
+            setup: Some("ulimit -Sn > hook".into()),
+            teardown: None,
+            thp: Thp::System,
+            no_aslr: false,
+            exit_status: 0,
+        };
+        // Descriptors above the programs' limit do not hinder the launcher's start.
+        let held: Vec<std::fs::File> = (0..700).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        let output = folder.path().join("stdout");
+        let tasks =
+            [Task { start: &start, cpus: Vec::new(), output: output.clone(), padding: 0, load: false }];
+        let limits = Limits { timeout: Duration::from_secs(20), boot: Limits::BOOT, output_bytes: 1 << 20 };
+        let result = pool.run_all(&tasks, limits, &|| false, &mut Nobody).unwrap();
+        assert_eq!(result.done[0].ending, Ending::Done);
+        let hard = match limit.rlim_max {
+            libc::RLIM_INFINITY => "unlimited".to_owned(),
+            most => most.to_string(),
+        };
+        assert_eq!(std::fs::read_to_string(&output).unwrap(), format!("{SOFT}\n{hard}\n"));
+        crate::run::hooks::shell("ulimit -Sn > hook", &start).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("hook")).unwrap(), format!("{SOFT}\n"));
+        drop(held);
+    }
 }

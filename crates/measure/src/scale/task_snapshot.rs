@@ -1,10 +1,12 @@
 //! What `/proc` shows of one program's processes and threads: where they may run, and their CPU time.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::scale::Mode;
 
 use crate::proc::{clock, descendants};
+use crate::run::descriptors;
 
 /// Programs that only start others: their one child is not the child that is looked for.
 const WRAPPERS: [&str; 12] =
@@ -95,21 +97,31 @@ pub enum Scope {
 /// A kernel counter (`PERF_COUNT_SW_TASK_CLOCK`) outlives its task.
 ///
 /// `/proc` has the time until a task's last tick or switch. `settle` brings it up to date, if it can.
-pub fn counter(scope: Scope, process: u32, pid: u32, settle: &dyn Fn(u32) -> bool) -> Option<TaskCounter> {
+pub fn counter(
+    scope: Scope,
+    process: u32,
+    pid: u32,
+    settle: &dyn Fn(u32) -> bool,
+) -> Result<TaskCounter, Uncounted> {
     let open = |thread: u32| {
         let mut builder = perf_event::Builder::new(perf_event::events::Software::TASK_CLOCK);
         builder.observe_pid(thread as i32).any_cpu().exclude_hv(true);
         builder.inherit(scope != Scope::Thread).inherit_thread(scope == Scope::Process);
-        builder.build().ok()
+        match builder.build() {
+            Ok(counter) if descriptors::is_spare(counter.as_raw_fd()) => Ok(Some(counter)),
+            Err(error) if error.raw_os_error() != Some(libc::EMFILE) => Ok(None),
+            _ => Err(Uncounted::Descriptors),
+        }
     };
     // Only future threads inherit a counter: existing ones get a counter each.
     let threads = if scope == Scope::Thread { vec![pid] } else { descendants::threads(pid) };
-    let mut counters: Vec<perf_event::Counter> = threads.into_iter().filter_map(open).collect();
+    let opened: Result<Vec<Option<perf_event::Counter>>, Uncounted> = threads.into_iter().map(open).collect();
+    let mut counters: Vec<perf_event::Counter> = opened?.into_iter().flatten().collect();
     if counters.is_empty() {
-        return None;
+        return Err(Uncounted::Unavailable);
     }
     for counter in &mut counters {
-        counter.enable().ok()?;
+        counter.enable().map_err(|_| Uncounted::Unavailable)?;
     }
     let is_single = counters.len() == 1;
     let mut counter = TaskCounter { counters, before: 0, is_exact: false };
@@ -118,14 +130,24 @@ pub fn counter(scope: Scope, process: u32, pid: u32, settle: &dyn Fn(u32) -> boo
     for _ in 0..MOST_READINGS {
         let began = clock::now();
         let is_settled = is_single && settle(pid);
-        let before = used(mode, process, pid).saturating_sub(counter.counted()?);
+        let before =
+            used(mode, process, pid).saturating_sub(counter.counted().ok_or(Uncounted::Unavailable)?);
         counter.before = counter.before.max(before);
         counter.is_exact = is_settled && clock::now() - began < EXACT;
         if counter.is_exact || !is_settled {
             break;
         }
     }
-    Some(counter)
+    Ok(counter)
+}
+
+/// Why a task has no counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uncounted {
+    /// It has ended, or the kernel has none for us.
+    Unavailable,
+    /// No descriptor may be taken for it.
+    Descriptors,
 }
 
 /// The time before a counter is exact if it was read within this time, in nanoseconds; a busy machine may need several readings.

@@ -13,12 +13,13 @@ use widthwise_experiment::scale::{Mode, Purpose};
 use crate::proc::affinity::{self, SetAffinity};
 use crate::proc::clock::now;
 use crate::proc::descendants;
+use crate::run::descriptors;
 use crate::sampler::marks::{self, Marks};
 use crate::scale::group_memory::{self, GroupMemory};
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::RunObserver;
 use crate::scale::process_tree::ProcessTree;
-use crate::scale::task_snapshot::{self, Counted, Scope, TaskCounter};
+use crate::scale::task_snapshot::{self, Counted, Scope, TaskCounter, Uncounted};
 use crate::scale::waits::Waits;
 
 /// The interval between looks for members while some are awaited, or soon after one came: until then two of
@@ -63,6 +64,8 @@ pub(super) struct Watcher {
     pub(super) remarks: Vec<String>,
     /// A counter for each task of the members, and for the parent.
     counters: BTreeMap<u32, TaskCounter>,
+    /// There is no descriptor for another.
+    is_full: bool,
     /// The final counts of tasks that have ended.
     counted: BTreeMap<u32, Counted>,
     /// Counters for the CPU times that are requested after the run has ended.
@@ -95,6 +98,7 @@ impl Watcher {
             photographed: None,
             remarks: Vec::new(),
             counters: BTreeMap::new(),
+            is_full: false,
             counted: BTreeMap::new(),
             parents: BTreeMap::new(),
         }
@@ -125,16 +129,21 @@ impl Watcher {
         let Some(parent) = self.tree.parent() else { return };
         let members = self.tree.member_pids();
         let scope = if self.mode == Mode::Threads { Scope::Thread } else { Scope::Tree };
-        for pid in members.iter().copied() {
+        for pid in members.iter().copied().filter(|_| !self.is_full) {
             if !self.counters.contains_key(&pid) && !self.counted.contains_key(&pid) {
                 let settle = |pid| settle(pid, self.tree.put_on(pid), &self.allowed);
-                if let Some(counter) = task_snapshot::counter(scope, parent, pid, &settle) {
-                    self.counters.insert(pid, counter);
+                match task_snapshot::counter(scope, parent, pid, &settle) {
+                    Ok(counter) => _ = self.counters.insert(pid, counter),
+                    Err(Uncounted::Unavailable) => {}
+                    Err(Uncounted::Descriptors) => {
+                        self.lacks_descriptors();
+                        break;
+                    }
                 }
             }
         }
         if self.mode == Mode::Fork && !members.contains(&parent) && !self.parents.contains_key(&parent) {
-            if let Some(counter) = task_snapshot::counter(Scope::Process, parent, parent, &|_| false) {
+            if let Ok(counter) = task_snapshot::counter(Scope::Process, parent, parent, &|_| false) {
                 self.parents.insert(parent, counter);
             }
         }
@@ -142,10 +151,25 @@ impl Watcher {
         if let (Mode::Threads, Some(living)) = (self.mode, living) {
             let ended: Vec<u32> =
                 self.counters.keys().copied().filter(|pid| *pid != parent && !living.contains(pid)).collect();
+            self.is_full &= ended.is_empty();
             for pid in ended {
                 let count = self.counters.remove(&pid).and_then(|mut counter| counter.read());
                 self.counted.extend(count.map(|ns| (pid, ns)));
             }
+        }
+    }
+
+    /// No further task is counted until one has ended.
+    fn lacks_descriptors(&mut self) {
+        self.is_full = true;
+        let remark = format!(
+            "the limit of {} open files left no counter for some {}: their CPU times are by ticks (`ulimit -Hn` shows the \
+             limit)",
+            descriptors::most(),
+            self.mode.noun()
+        );
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
         }
     }
 
