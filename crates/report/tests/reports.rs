@@ -13,4 +13,5 @@ mod html;
 mod json;
 mod markdown;
 mod memory;
+mod scaling;
 mod terminal;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(crate) use figure::ratio;
 use figure::usable;
 
-pub use figure::{Bounds, Figure, Terms, Unfitted};
+pub use figure::{Bounds, Cause, Figure, Terms, Unfitted};
 pub use laws::{Amdahl, Best, Universal};
 pub use line::{marginal_cost, sequential_part, Line};
 pub use smt::{smt_yield, SmtRound, SmtYield, Span};

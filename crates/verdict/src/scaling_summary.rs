@@ -16,7 +16,7 @@ use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 
 use crate::scaling::{ratio, Figure, Terms, Unfitted};
-use runs::{sound, starved, unless, SECOND};
+use runs::{failed, sound, unless, withheld, SECOND};
 use smt::smt;
 use table::table;
 
@@ -34,11 +34,12 @@ pub fn summarise(question: Question, runs: &[GroupRun]) -> Summary {
         }
     }
     let name = question.variants.first().map(|baseline| control_of(baseline));
-    let floor = name.and_then(|name| {
-        let control = runs.iter().find(|run| run.cell.variant == name)?.cell.clone();
-        let own = Cell { variant: question.variants[0].clone(), ..control.clone() };
+    let control = name.and_then(|name| runs.iter().find(|run| run.cell.variant == name));
+    let floor = control.ok_or(Unfitted::Nothing).and_then(|control| {
+        let own = Cell { variant: question.variants[0].clone(), ..control.cell.clone() };
+        let failed = failed(runs, &control.cell).or_else(|| failed(runs, &own));
         // A noisy machine makes it wide, as intended.
-        rates(question, runs, &control, &own).ok()
+        unless(failed, rates(question, runs, &control.cell, &own))
     });
     let timed: BTreeSet<u32> =
         runs.iter().filter(|a| a.purpose == Purpose::Timed).map(|run| run.round).collect();
@@ -58,18 +59,18 @@ pub fn summarise(question: Question, runs: &[GroupRun]) -> Summary {
     }
 }
 
-/// The throughput of one cell over another's, within rounds, where both had their CPUs.
+/// The throughput of one cell over another's, within rounds, where no timed run of either failed and both had their CPUs.
 fn throughput_ratio(
     question: Question,
     runs: &[GroupRun],
     cell: &Cell,
     other: &Cell,
 ) -> Result<Figure, Unfitted> {
-    let starved = starved(runs, cell).or_else(|| starved(runs, other));
-    unless(starved, rates(question, runs, cell, other))
+    let withheld = withheld(runs, cell).or_else(|| withheld(runs, other));
+    unless(withheld, rates(question, runs, cell, other))
 }
 
-/// As above, without the check for starvation.
+/// As above, without the checks.
 fn rates(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell) -> Result<Figure, Unfitted> {
     let name = format!("{cell} beside {other}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
@@ -146,20 +147,26 @@ fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capac
     Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, best })
 }
 
-/// Variants whose output differs from the baseline's in the same kind of cell.
+/// Variants with a timed run whose output differs from that of the baseline's first in the same kind of cell. The baseline
+/// is one of them if its output changes from run to run.
 fn different(question: Question, runs: &[GroupRun]) -> Vec<(String, Cell)> {
     let Some(baseline) = question.variants.first() else { return Vec::new() };
-    let mut digests: BTreeMap<Cell, &str> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.purpose == Purpose::Timed && run.is_sound()) {
-        if let Some(digest) = &run.output_digest {
-            digests.entry(run.cell.clone()).or_insert(digest);
-        }
+    let outputs = || {
+        let timed = runs.iter().filter(|run| run.purpose == Purpose::Timed && run.is_sound());
+        timed.filter_map(|run| Some((&run.cell, run.output_digest.as_ref()?)))
+    };
+    let mut first: BTreeMap<&Cell, &String> = BTreeMap::new();
+    for (cell, digest) in outputs().filter(|(cell, _)| cell.variant == *baseline) {
+        first.entry(cell).or_insert(digest);
     }
+    let differs = |(cell, digest): &(&Cell, &String)| {
+        let reference = first.get(&Cell { variant: baseline.clone(), ..(*cell).clone() });
+        reference.is_some_and(|reference| reference != digest)
+    };
+    let cells: BTreeSet<&Cell> = outputs().filter(differs).map(|(cell, _)| cell).collect();
     let mut found: Vec<(String, Cell)> = Vec::new();
-    for (cell, digest) in &digests {
-        let other = digests.get(&Cell { variant: baseline.clone(), ..cell.clone() });
-        let is_new = !found.iter().any(|(variant, _)| *variant == cell.variant);
-        if is_new && other.is_some_and(|other| other != digest) {
+    for cell in cells {
+        if !found.iter().any(|(variant, _)| *variant == cell.variant) {
             found.push((cell.variant.clone(), cell.clone()));
         }
     }

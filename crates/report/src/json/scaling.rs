@@ -54,7 +54,7 @@ pub fn envelope<'a>(scaling: &Scaling<'a>) -> Envelope<Body<'a>> {
     let body = Body {
         plan: scaling.plan,
         timed_rounds: summary.rounds,
-        floor: summary.floor.as_ref().map(figure),
+        floor: summary.floor.as_ref().ok().map(figure),
         tables: summary.tables.iter().map(table).collect(),
         smt: smt.collect(),
         capacity: capacity.collect(),

@@ -1,5 +1,6 @@
 //! What a report on a scaling campaign shows.
 
+use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::{GroupRun, Plan};
 use widthwise_verdict::scaling_summary::Summary;
 
@@ -40,9 +41,18 @@ impl Scaling<'_> {
         self.campaign.experiment.judging.equal_within
     }
 
+    /// Whether the A/A control's output differs from the baseline's: there is no floor then.
+    pub(super) fn is_control_different(&self) -> bool {
+        let control = self.variants.first().map(|baseline| control_of(baseline));
+        self.summary.different.iter().any(|(variant, _)| Some(variant) == control.as_ref())
+    }
+
     /// The detection floor of throughput, a fraction: the distance of the farther end of the A/A interval from zero.
     pub(crate) fn floor(&self) -> Option<f64> {
-        let ends = self.summary.floor.as_ref()?.bounds?;
+        if self.is_control_different() {
+            return None;
+        }
+        let ends = self.summary.floor.as_ref().ok()?.bounds?;
         Some((ends.low - 1.0).abs().max((ends.high - 1.0).abs()))
     }
 }

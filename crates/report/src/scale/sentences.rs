@@ -1,7 +1,7 @@
 //! The results of the tables, as sentences.
 
 use widthwise_experiment::scale::Mode;
-use widthwise_verdict::scaling::{Best, Figure, Unfitted};
+use widthwise_verdict::scaling::{Best, Cause, Figure, Unfitted};
 use widthwise_verdict::scaling_summary::Table;
 use widthwise_verdict::wording::margin;
 use widthwise_verdict::Word;
@@ -54,7 +54,7 @@ pub fn all(report: &Scaling) -> Vec<String> {
             mode.noun()
         ));
     }
-    if let Some(floor) = &report.summary.floor {
+    if let Some(floor) = report.summary.floor.as_ref().ok().filter(|_| report.floor().is_some()) {
         all.push(format!(
             "Detection floor: the A/A difference, of the same cell to itself, is {}; a smaller difference is not \
              reported as one. No difference: the whole interval lies within {} (--equal-within).",
@@ -123,8 +123,9 @@ fn unknown_waits(report: &Scaling) -> Option<String> {
 fn growth(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
-        // A withheld cell may be the highest.
-        if table.rows.iter().any(|row| matches!(row.throughput, Err(Unfitted::Withheld(_)))) {
+        // A cell without its CPUs may be the highest.
+        let starved = |throughput| matches!(throughput, Err(Unfitted::Withheld(Cause::Starved(_))));
+        if table.rows.iter().any(|row| starved(row.throughput)) {
             continue;
         }
         let best = table
@@ -141,6 +142,9 @@ fn growth(report: &Scaling) -> Vec<String> {
                 let times = ranged(&row.speed_up, 2);
                 match word(report, &row.speed_up) {
                     Word::Higher => format!(", {times} times that of {smallest}"),
+                    Word::Withheld if report.floor().is_none() => {
+                        format!(", {times} times that of {smallest} (without a detection floor, it may be chance)")
+                    }
                     _ => format!(", not clearly more than that of {smallest} ({times} times it)"),
                 }
             }
@@ -271,14 +275,18 @@ fn comparisons(report: &Scaling) -> Vec<String> {
         .comparisons
         .iter()
         .filter(|comparison| comparison.cell.processes == most)
-        .filter(|comparison| is_the_same_work(report, &comparison.cell.variant))
+        .filter(|comparison| {
+            [&comparison.cell, &comparison.baseline]
+                .iter()
+                .all(|cell| is_the_same_work(report, &cell.variant))
+        })
         .map(|comparison| {
             let mut parts = Vec::new();
             if let Err(Unfitted::Withheld(_)) = &comparison.throughput {
                 parts.push("throughput withheld".to_owned());
             }
             if let Ok(figure) = &comparison.throughput {
-                let remark = remark(report, word(report, &comparison.throughput));
+                let remark = remark(report, figure, word(report, &comparison.throughput));
                 parts.push(format!("throughput {}{remark}", signed(&less_one(figure))));
             }
             if let Some(memory) = comparison.memory {
@@ -512,12 +520,18 @@ fn different(report: &Scaling) -> Vec<String> {
         .different
         .iter()
         .map(|(variant, cell)| {
-            format!(
-                "{variant}'s output differs from that of {} ({} {}): it is not the same work, and nothing is concluded from its figures.",
-                report.variants.first().map_or("the baseline", String::as_str),
-                cell.processes,
-                if cell.processes == 1 { cell.mode.singular() } else { cell.mode.noun() }
-            )
+            let noun = if cell.processes == 1 { cell.mode.singular() } else { cell.mode.noun() };
+            let place = format!("{} {noun}", cell.processes);
+            match report.variants.first() {
+                Some(baseline) if baseline == variant => format!(
+                    "{variant}'s output changes from run to run ({place}): nothing is concluded from its figures. --filter \
+                     leaves out what may change, --check off compares nothing."
+                ),
+                baseline => format!(
+                    "{variant}'s output differs from that of {} ({place}): it is not the same work, and nothing is concluded from its figures.",
+                    baseline.map_or("the baseline", String::as_str),
+                ),
+            }
         })
         .collect()
 }

@@ -80,8 +80,36 @@ pub enum Unfitted {
     SomeSequential,
     /// The values do not determine the parameters.
     Undetermined,
-    /// Values exist but must not be compared: other programs used the CPUs.
-    Withheld(Starved),
+    /// Values exist but must not be compared.
+    Withheld(Cause),
+}
+
+/// Why the values of a cell must not be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Other programs used its CPUs.
+    Starved(Starved),
+    /// Timed runs of it failed: those may be the slow ones.
+    Failed {
+        /// Its number of processes.
+        processes: usize,
+        /// How many failed.
+        failed: usize,
+        /// Of how many.
+        runs: usize,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Starved(starved) => starved.fmt(f),
+            Cause::Failed { processes, failed, runs } => {
+                let s = if *runs == 1 { "" } else { "s" };
+                write!(f, "with {processes}, {failed} of {runs} run{s} failed")
+            }
+        }
+    }
 }
 
 impl fmt::Display for Unfitted {
@@ -96,7 +124,7 @@ impl fmt::Display for Unfitted {
             Unfitted::AllSequential => f.write_str("no run is longer than the sequential part"),
             Unfitted::SomeSequential => f.write_str("not every run is longer than the sequential part"),
             Unfitted::Undetermined => f.write_str("the values do not determine it"),
-            Unfitted::Withheld(starved) => starved.fmt(f),
+            Unfitted::Withheld(cause) => cause.fmt(f),
         }
     }
 }

@@ -30,14 +30,15 @@ pub struct Summary {
     /// One table for each variant, mode and placement.
     pub tables: Vec<Table>,
     /// The A/A control's throughput over the baseline's: differences within its interval cannot be resolved.
-    pub floor: Option<Figure>,
+    pub floor: Result<Figure, Unfitted>,
     /// Other variants and modes beside the first.
     pub comparisons: Vec<Comparison>,
     /// The yield of the second thread of each core, where there is one.
     pub smt: Vec<(Cell, Cell, SmtYield)>,
     /// How many processes fit into the memory.
     pub capacity: Vec<Capacity>,
-    /// Variants whose output differs from the baseline's, and where.
+    /// Variants whose output differs from the baseline's first, and where. The baseline and the A/A control may be among
+    /// them.
     pub different: Vec<(String, Cell)>,
     /// Timed rounds.
     pub rounds: usize,

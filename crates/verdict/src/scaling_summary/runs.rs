@@ -3,8 +3,8 @@
 use widthwise_experiment::scale::{Cell, GroupRun, Memory, Mode, Moment, Purpose, Work};
 
 use super::model::Question;
-use crate::scaling::{ratio, Figure, Terms, Unfitted};
-use crate::starvation::{Starved, Waiting};
+use crate::scaling::{ratio, Cause, Figure, Terms, Unfitted};
+use crate::starvation::Waiting;
 
 /// Nanoseconds per second.
 pub(super) const SECOND: f64 = 1e9;
@@ -24,8 +24,19 @@ pub(super) fn waiting(runs: &[GroupRun], cell: &Cell, purposes: &[Purpose]) -> O
 }
 
 /// Why the speed of a cell is withheld, if it is.
-pub(super) fn starved(runs: &[GroupRun], cell: &Cell) -> Option<Starved> {
-    waiting(runs, cell, &[Purpose::Timed])?.starved(cell.processes)
+pub(super) fn withheld(runs: &[GroupRun], cell: &Cell) -> Option<Cause> {
+    failed(runs, cell).or_else(|| starved(runs, cell, Purpose::Timed))
+}
+
+/// The failures among the timed runs of a cell, if there are any.
+pub(super) fn failed(runs: &[GroupRun], cell: &Cell) -> Option<Cause> {
+    let timed = || runs.iter().filter(|run| run.purpose == Purpose::Timed && run.cell == *cell);
+    let failed = timed().filter(|run| !run.is_sound()).count();
+    (failed > 0).then(|| Cause::Failed { processes: cell.processes, failed, runs: timed().count() })
+}
+
+fn starved(runs: &[GroupRun], cell: &Cell, purpose: Purpose) -> Option<Cause> {
+    waiting(runs, cell, &[purpose])?.starved(cell.processes).map(Cause::Starved)
 }
 
 pub(super) fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
@@ -35,9 +46,9 @@ pub(super) fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figu
 }
 
 /// A figure, unless it must not be compared.
-pub(super) fn unless<T>(starved: Option<Starved>, figure: Result<T, Unfitted>) -> Result<T, Unfitted> {
-    match (starved, &figure) {
-        (Some(starved), Ok(_)) => Err(Unfitted::Withheld(starved)),
+pub(super) fn unless<T>(cause: Option<Cause>, figure: Result<T, Unfitted>) -> Result<T, Unfitted> {
+    match (cause, &figure) {
+        (Some(cause), Ok(_)) => Err(Unfitted::Withheld(cause)),
         _ => figure,
     }
 }
@@ -81,7 +92,7 @@ pub(super) fn smallest_cell(question: Question, variant: &str, mode: Mode) -> Op
 }
 
 /// Why the sequential part is withheld, if it is.
-pub(super) fn starved_start(runs: &[GroupRun], smallest: &Cell) -> Option<Starved> {
+pub(super) fn withheld_start(runs: &[GroupRun], smallest: &Cell) -> Option<Cause> {
     let purposes = [Purpose::Timed, Purpose::OneEvent, Purpose::HalfOfEvents];
-    purposes.iter().find_map(|purpose| waiting(runs, smallest, &[*purpose])?.starved(smallest.processes))
+    failed(runs, smallest).or_else(|| purposes.iter().find_map(|purpose| starved(runs, smallest, *purpose)))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 
 use super::model::{Question, Row, Table};
-use super::runs::{sound, starved, unless, used, SECOND};
+use super::runs::{failed, sound, unless, used, withheld, SECOND};
 use crate::scaling::{smt_yield, SmtRound, SmtYield, Span, Terms};
 
 /// Pairs of cells of which one has a process on each of some cores, and the other one on each of their threads.
@@ -60,7 +60,8 @@ fn yield_of(question: Question, runs: &[GroupRun], table: &Table, first: &Cell, 
     let name = format!("{first} {second}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
     let mut found = smt_yield(&rounds, first.processes, second.processes, terms);
-    let withheld = starved(runs, first).or_else(|| starved(runs, second));
+    let withheld = withheld(runs, first).or_else(|| withheld(runs, second));
+    found.by_event = unless(failed(runs, first).or_else(|| failed(runs, second)), found.by_event);
     found.by_elapsed = unless(withheld, found.by_elapsed);
     found.by_elapsed_less_sequential = unless(withheld, found.by_elapsed_less_sequential);
     found

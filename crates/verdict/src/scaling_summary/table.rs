@@ -9,12 +9,11 @@ use widthwise_experiment::scale::{
 
 use super::model::{EventSource, Question, Row, RowMemory, Sequential, Table};
 use super::runs::{
-    highest, level, smallest_cell, sound, starts, starved, starved_start, unless, used, waiting, SECOND,
+    highest, level, smallest_cell, sound, starts, unless, used, waiting, withheld, withheld_start, SECOND,
 };
 use crate::scaling::{
-    marginal_cost, scaling, sequential_part, Figure, Scaling, Terms, Throughputs, Unfitted,
+    marginal_cost, scaling, sequential_part, Cause, Figure, Scaling, Terms, Throughputs, Unfitted,
 };
-use crate::starvation::Starved;
 
 /// The input of all rows of a table.
 struct Column<'a> {
@@ -48,7 +47,7 @@ pub(super) fn table(
     let withheld = counts
         .iter()
         .filter(|processes| **processes <= distinct)
-        .find_map(|&processes| starved(runs, &column.cell(processes)));
+        .find_map(|&processes| self::withheld(runs, &column.cell(processes)));
     Table {
         variant: variant.to_owned(),
         mode,
@@ -107,12 +106,12 @@ impl Column<'_> {
             |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
         let own = self.cell(processes);
         let waiting = waiting(runs, &own, &[Purpose::Timed]);
-        let starved_here = waiting.as_ref().and_then(|waiting| waiting.starved(processes));
+        let withheld_here = withheld(runs, &own);
         // Figures relative to the smallest are withheld if that is.
-        let of_smallest = least.and_then(|processes| starved(runs, &self.cell(processes)));
-        let of_pair = starved_here.or(of_smallest);
+        let of_smallest = least.and_then(|processes| withheld(runs, &self.cell(processes)));
+        let of_pair = withheld_here.or(of_smallest);
         let of_start =
-            smallest_cell(question, self.variant, self.mode).and_then(|cell| starved_start(runs, &cell));
+            smallest_cell(question, self.variant, self.mode).and_then(|cell| withheld_start(runs, &cell));
         let timed: Vec<&GroupRun> = sound(runs, &own, Purpose::Timed).collect();
         let word = processes.to_string();
         let of = |what: &str, value: &dyn Fn(&GroupRun) -> Option<f64>| {
@@ -120,7 +119,7 @@ impl Column<'_> {
             level(&values, terms, &[what, &word])
         };
         let counter = |run: &GroupRun, name: &str| run.counters.get(name).copied();
-        let (time, ntime) = self.parallel_times(&timed, &word, sequential, starved_here.or(of_start));
+        let (time, ntime) = self.parallel_times(&timed, &word, sequential, withheld_here.or(of_start));
         let failure = runs
             .iter()
             .find(|run| run.excludes(&own, Purpose::Timed))
@@ -133,7 +132,7 @@ impl Column<'_> {
             failure,
             elapsed: of("elapsed", &|run| Some(run.elapsed_ns as f64 / SECOND)),
             cpu: of("cpu", &|run| Some(run.cpu_ns as f64 / SECOND)),
-            throughput: unless(starved_here, of_step(step.map(|step| step.throughput))),
+            throughput: unless(withheld_here, of_step(step.map(|step| step.throughput))),
             speed_up: unless(of_pair, of_step(step.map(|step| beside(step.speed_up)))),
             efficiency: unless(of_pair, of_step(step.map(|step| beside(step.efficiency)))),
             event: event(&timed, self.work, terms, &word, &|run| own_start(runs, run, self.mode)),
@@ -152,7 +151,7 @@ impl Column<'_> {
         timed: &[&GroupRun],
         word: &str,
         sequential: &Sequential,
-        starved: Option<Starved>,
+        withheld: Option<Cause>,
     ) -> (Result<Figure, Unfitted>, Result<Figure, Unfitted>) {
         let less = sequential.chosen();
         let time = |run: &GroupRun| {
@@ -163,7 +162,7 @@ impl Column<'_> {
         let is_parallel = timed.iter().all(|run| time(run) > 0.0);
         let of = |what: &str, values: Vec<f64>| {
             let figure = level(&values, self.terms, &[what, word]);
-            unless(starved, if is_parallel { figure } else { Err(Unfitted::SomeSequential) })
+            unless(withheld, if is_parallel { figure } else { Err(Unfitted::SomeSequential) })
         };
         let ntimes = timed.iter().filter_map(|run| Some(time(run) * clock(run)?));
         (of("TIME", timed.iter().map(|run| time(run)).collect()), of("NTIME", ntimes.collect()))
@@ -276,7 +275,7 @@ fn sequential(question: Question, runs: &[GroupRun], variant: &str, mode: Mode) 
     }
     let rounds: Vec<BTreeMap<u64, f64>> = rounds.into_values().collect();
     // Elapsed times of tasks that waited for other programs are not the program's.
-    let withheld = starved_start(runs, &smallest);
+    let withheld = withheld_start(runs, &smallest);
     Sequential {
         one_event: unless(withheld, level(&one, terms, &["one event"])),
         at_fork: unless(withheld, level(&elapsed, terms, &["elapsed at fork"])),

@@ -1,8 +1,10 @@
 //! Summaries of runs whose times follow from known costs.
 
+use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::{GroupRun, Mode, Plan, Purpose};
 
-use super::{summarise, Question, Table};
+use super::{summarise, Question, Summary, Table};
+use crate::scaling::{Cause, Unfitted};
 
 /// A job or child begins in this time, and needs this time for an event; nanoseconds.
 const START: u64 = 1_000_000;
@@ -49,6 +51,19 @@ fn changed_table(mode: Mode, counts: &[usize], events: u64, change: impl Fn(&mut
             ));
         }
     }
+    runs.iter_mut().for_each(change);
+    summary(mode, counts, events, &["a"], &[], &runs).tables.remove(0)
+}
+
+/// The summary of a campaign that shares so many events.
+fn summary(
+    mode: Mode,
+    counts: &[usize],
+    events: u64,
+    variants: &[&str],
+    cores: &[Vec<u32>],
+    runs: &[GroupRun],
+) -> Summary {
     let plan = Plan {
         counts: counts.to_vec(),
         modes: vec![mode],
@@ -67,15 +82,36 @@ fn changed_table(mode: Mode, counts: &[usize], events: u64, change: impl Fn(&mut
     };
     let question = Question {
         plan: &plan,
-        variants: &["a".to_owned()],
+        variants: &variants.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(),
         placements: &[("cores".to_owned(), vec![0, 1, 2, 3])],
-        cores: &[],
+        cores,
         confidence: 0.95,
         seed: 1,
         memory: 0,
     };
-    runs.iter_mut().for_each(change);
-    summarise(question, &runs).tables.remove(0)
+    summarise(question, runs)
+}
+
+/// Eight timed rounds of these cells: a variant and its number of jobs.
+fn rounds(cells: &[(&str, u64)]) -> Vec<GroupRun> {
+    let of_round = |round| {
+        cells.iter().map(move |(variant, processes)| {
+            let mut run = run(Mode::Jobs, round, *processes, Purpose::Timed, 20);
+            run.cell.variant = (*variant).to_owned();
+            // No two rounds and no two variants are alike.
+            run.elapsed_ns += u64::from(round) * 1_000 + u64::from(variant.as_bytes()[0]) * 10;
+            run
+        })
+    };
+    (0..8).flat_map(of_round).collect()
+}
+
+/// The run of a cell in a round.
+fn of<'a>(runs: &'a mut [GroupRun], variant: &str, processes: usize, round: u32) -> &'a mut GroupRun {
+    let is_it = |run: &&mut GroupRun| {
+        run.cell.variant == variant && run.cell.processes == processes && run.round == round
+    };
+    runs.iter_mut().find(is_it).unwrap()
 }
 
 #[track_caller]
@@ -118,4 +154,60 @@ fn the_failure_of_a_run_with_one_event_leaves_the_cell_as_it_is() {
     assert_eq!((&table.rows[0].failure, table.rows[0].runs), (&None, 6));
     about(table.sequential.chosen(), START as f64 / 1e9);
     assert_eq!(failed(Purpose::Timed).rows[0].failure.as_deref(), Some("exit 1"));
+}
+
+#[test]
+fn a_cell_with_a_failed_run_is_withheld_as_are_the_comparisons_and_laws_that_use_it() {
+    let mut runs = rounds(&[("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]);
+    of(&mut runs, "b", 2, 7).failure = Some("killed by signal 11".to_owned());
+    let summary = summary(Mode::Jobs, &[1, 2, 3], 20, &["a", "b"], &[], &runs);
+    let failed = Unfitted::Withheld(Cause::Failed { processes: 2, failed: 1, runs: 8 });
+    assert_eq!(failed.to_string(), "with 2, 1 of 8 runs failed");
+    let row = &summary.tables[1].rows[1];
+    assert_eq!(row.failure.as_deref(), Some("killed by signal 11"));
+    assert_eq!([row.throughput, row.speed_up, row.efficiency], [Err(failed); 3]);
+    assert_eq!(row.time.err(), Some(failed));
+    assert!(row.elapsed.is_ok(), "what was measured is shown");
+    assert_eq!(summary.tables[1].amdahl.err(), Some(failed));
+    assert!(summary.tables[1].rows[2].speed_up.is_ok() && summary.tables[0].amdahl.is_ok());
+    let of = |processes| summary.comparisons.iter().find(|one| one.cell.processes == processes).unwrap();
+    assert_eq!(of(2).throughput.err(), Some(failed));
+    assert!(of(1).throughput.is_ok());
+}
+
+#[test]
+fn a_failed_control_leaves_no_floor() {
+    let mut runs = rounds(&[("a", 1), ("b", 1)]);
+    let missing = summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs);
+    assert_eq!(missing.floor.err(), Some(Unfitted::Nothing));
+    runs.extend(rounds(&[("a", 1)]).into_iter().map(|mut run| {
+        run.cell.variant = control_of("a");
+        run
+    }));
+    assert!(summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs).floor.is_ok());
+    of(&mut runs, &control_of("a"), 1, 7).failure = Some("killed".to_owned());
+    let failed = Unfitted::Withheld(Cause::Failed { processes: 1, failed: 1, runs: 8 });
+    assert_eq!(summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs).floor.err(), Some(failed));
+}
+
+#[test]
+fn the_output_of_every_timed_run_is_compared_with_the_baselines_first() {
+    let control = control_of("a");
+    let cells = [("a", 1), ("a", 2), (control.as_str(), 1), ("b", 1), ("b", 2)];
+    let different = |variant: &str, processes: usize, round: u32| {
+        let mut runs = rounds(&cells);
+        runs.iter_mut().for_each(|run| run.output_digest = Some(format!("of {}", run.cell.processes)));
+        of(&mut runs, variant, processes, round).output_digest = Some("another".to_owned());
+        let found = summary(Mode::Jobs, &[1, 2], 20, &["a", "b"], &[], &runs).different;
+        found.into_iter().map(|(variant, cell)| (variant, cell.processes)).collect::<Vec<_>>()
+    };
+    for (variant, processes) in cells {
+        for round in [1, 7] {
+            assert_eq!(
+                different(variant, processes as usize, round),
+                [(variant.to_owned(), processes as usize)]
+            );
+        }
+    }
+    assert_eq!(different("b", 2, 0), [("b".to_owned(), 2)]);
 }

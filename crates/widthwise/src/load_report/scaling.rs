@@ -80,7 +80,10 @@ impl LoadedScaling {
             samples.warnings.push("outputs were not compared (--check off)".into());
         }
         for (variant, cell) in &summary.different {
-            let reason = format!("its output differs from the baseline's in {cell}");
+            let reason = match *variant == experiment.baseline {
+                true => format!("its output changes from run to run in {cell}"),
+                false => format!("its output differs from the baseline's in {cell}"),
+            };
             let status = match experiment.check.allow_different {
                 true => VariantStatus::OutputMismatchAllowed(reason),
                 false => VariantStatus::OutputMismatch(reason),

@@ -1,0 +1,124 @@
+//! What reports on scaling campaigns say of their comparisons.
+
+use serde_json::Value;
+use widthwise_experiment::scale::{GroupRun, Plan};
+use widthwise_report::scale::{terminal, Scaling};
+use widthwise_report::text::Palette;
+use widthwise_report::Report;
+use widthwise_verdict::scaling_summary::{summarise, Question};
+
+use crate::campaign::laid;
+
+/// A timed round of one job of a variant.
+fn run(variant: &str, round: u32, elapsed_ns: u64) -> GroupRun {
+    let member = r#"{"pid":1,"cpu":0,"began_ns":0,"ended_ns":0,"cpu_ns":0,"exact":true,"max_rss":null,"reported":null}"#;
+    let text = format!(
+        r#"{{"round":{round},"position":0,
+            "cell":{{"variant":"{variant}","mode":"jobs","placement":"cores","processes":1}},"purpose":"timed",
+            "events":20,"ending":{{"ended":"done"}},"failure":null,"elapsed_ns":{elapsed_ns},"spread_ns":0,
+            "cpu_ns":{elapsed_ns},"before_fork":null,"members":[{member}],"counters":{{}},"memory":null,
+            "output_digest":null,"remarks":[]}}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The terminal's text and the JSON of these runs of the variants `a` and `b`.
+fn reports(runs: &[GroupRun]) -> (String, Value) {
+    let plan: Plan = serde_json::from_value(serde_json::json!({
+        "counts": [1], "modes": ["jobs"], "placements": ["cores"], "kinds": "all", "events": 20, "events_each": false,
+        "memory_rounds": 0, "sequential": false, "load": null, "jobs_run": null, "event_pattern": null,
+        "event_files": null, "event_marks": false, "memory_limit": 0
+    }))
+    .unwrap();
+    let variants = ["a".to_owned(), "b".to_owned()];
+    let summary = summarise(
+        Question {
+            plan: &plan,
+            variants: &variants,
+            placements: &[("cores".to_owned(), vec![0])],
+            cores: &[],
+            confidence: 0.95,
+            seed: 1,
+            memory: 0,
+        },
+        runs,
+    );
+    let laid = laid(1);
+    let scaling = || Scaling {
+        campaign: laid.comparison().campaign,
+        plan: &plan,
+        variants: &variants,
+        pictures: Vec::new(),
+        drawings: Vec::new(),
+        has_siblings: false,
+        memory: 0,
+        runs,
+        summary: &summary,
+    };
+    let text = terminal(&scaling(), &Palette::default(), 1000, None);
+    (text, serde_json::from_str(&Report::Scaling(Box::new(scaling())).json().unwrap()).unwrap())
+}
+
+/// Eight rounds in which `b` is twice as fast as `a`, and the A/A control has so many.
+fn rounds(of_control: u32) -> Vec<GroupRun> {
+    let of_round = |round: u32| {
+        let noise = |factor: u32| u64::from(round * factor % 7) * 1000;
+        let control = (round < of_control).then(|| run("a control", round, 20_000_000 + noise(5)));
+        [run("a", round, 20_000_000 + noise(3)), run("b", round, 10_000_000 + noise(4))]
+            .into_iter()
+            .chain(control)
+    };
+    (0..8).flat_map(of_round).collect()
+}
+
+#[test]
+fn without_an_a_a_interval_no_throughput_is_higher() {
+    let (text, json) = reports(&rounds(8));
+    assert_eq!(json["verdicts"][0]["verdict"], "higher", "{json:#}");
+    assert!(text.contains("Detection floor:") && !text.contains("withheld"), "{text}");
+    for (of_control, why) in [(2, "too few rounds for an interval"), (0, "nothing was measured")] {
+        let (text, json) = reports(&rounds(of_control));
+        let verdict = &json["verdicts"][0];
+        let reason = format!("there is no floor, because of the A/A pair: {why}");
+        assert_eq!((&verdict["verdict"], &verdict["reason"]), (&"withheld".into(), &reason.as_str().into()));
+        assert!(text.contains(&format!("(withheld: {reason})")), "{text}");
+        assert!(!text.contains("Detection floor:"), "{text}");
+    }
+}
+
+#[test]
+fn an_output_that_changes_withholds_the_verdicts_that_rest_on_it() {
+    for (variant, reason, sentence) in [
+        (
+            "b",
+            "the variant's output differs from the baseline's",
+            "b's output differs from that of a (1 job)",
+        ),
+        ("a", "the baseline's output changes from run to run", "a's output changes from run to run (1 job)"),
+        (
+            "a control",
+            "there is no floor, because of the A/A pair: its output differs",
+            "a control's output differs from that of a (1 job)",
+        ),
+    ] {
+        let mut runs = rounds(8);
+        for run in &mut runs {
+            let is_other = run.cell.variant == variant && run.round == 7;
+            run.output_digest = Some(if is_other { "another" } else { "one" }.to_owned());
+        }
+        let (text, json) = reports(&runs);
+        let verdict = &json["verdicts"][0];
+        assert_eq!((&verdict["verdict"], &verdict["reason"]), (&"withheld".into(), &reason.into()));
+        assert!(text.contains(sentence), "{text}");
+    }
+}
+
+#[test]
+fn the_failure_of_a_cell_is_the_reason_of_its_withheld_verdict() {
+    let mut runs = rounds(8);
+    let last = runs.iter_mut().rfind(|run| run.cell.variant == "b").unwrap();
+    last.failure = Some("killed by signal 11".to_owned());
+    let verdict = &reports(&runs).1["verdicts"][0];
+    assert_eq!(verdict["verdict"], "withheld");
+    assert_eq!(verdict["reason"], "with 1, 1 of 8 runs failed: killed by signal 11");
+}
