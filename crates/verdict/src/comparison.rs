@@ -56,9 +56,11 @@ pub(crate) struct Count {
     pub pairs: u32,
     pub coverage: f64,
     pub source: Option<Source>,
+    /// Rounds in which the two sides differ.
+    pub unequal: u32,
 }
 
-pub(crate) const NOTHING_READ: Count = Count { pairs: 0, coverage: 1.0, source: None };
+pub(crate) const NOTHING_READ: Count = Count { pairs: 0, coverage: 1.0, source: None, unequal: 0 };
 
 /// Why a comparison could not be made.
 pub(crate) enum Obstacle {
@@ -137,7 +139,8 @@ pub(crate) fn compare(
 ) -> Result<Comparison, Obstacle> {
     let pairs = campaign.pairs(variant, baselines, metric);
     let n = pairs.values.len() as u32;
-    let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
+    let unequal = pairs.unequal();
+    let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source, unequal };
     if n == 0 {
         if let Some(reason) = no_time(experiment, variant, metric) {
             return Err(Obstacle::Missing(reason));
@@ -175,7 +178,7 @@ pub(crate) fn compare(
         Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(OPEN.to_owned(), count)),
         Some(Extremes { lowest, highest }) => {
             let side = |values: &Vec<Pair>| {
-                let pairs = Pairs { values: values.clone(), extremes: None, ..pairs.clone() };
+                let pairs = Pairs { values: values.clone(), ..pairs.clone() };
                 estimated(experiment, &pairs, count, rng.clone())
             };
             Ok(side(lowest)?.to(side(highest)?))
@@ -254,7 +257,7 @@ fn with_layouts(pairs: &Pairs, count: Count, confidence: f64) -> Result<Comparis
     if groups.len() < 2 {
         return Err(Obstacle::TooFew("1 layout is too few for an interval: 2 are needed".to_owned(), count));
     }
-    let (interval, spread, scale) = if pairs.values.iter().all(is_positive) {
+    let (interval, spread, scale) = if pairs.are_positive() {
         let (interval, spread) = across(&groups, confidence, typical_log_ratio, log_ratio_by_round);
         (interval, spread, Scale::Log)
     } else {
@@ -288,15 +291,11 @@ fn log_ratio_by_round(pairs: &[Pair]) -> Vec<f64> {
     pairs.iter().map(|pair| pair.variant.ln() - average(pair.baselines().map(f64::ln))).collect()
 }
 
-fn is_positive(pair: &Pair) -> bool {
-    pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0)
-}
-
 /// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. 0 has no
 /// logarithm, and adding 1 to every value would make the verdict depend on the unit. The means are not trimmed, because
 /// trimming would remove rare events.
 pub(crate) fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
-    if pairs.values.iter().all(is_positive) {
+    if pairs.are_positive() {
         return (log_ratios(&pairs.values, confidence, rng), Scale::Log);
     }
     differences(&pairs.values, confidence, rng)
@@ -384,8 +383,7 @@ pub(crate) fn ten_run_trim(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (In
     };
     let (variant, baseline) = (ranked(|pair| pair.variant), ranked(|pair| pair.baseline));
     let every = vec![1; n];
-    let positive = pairs.values.iter().all(|pair| pair.variant > 0.0 && pair.baseline > 0.0);
-    let scale = match positive {
+    let scale = match pairs.are_positive() {
         true => Scale::Log,
         false => Scale::Difference { baseline: average_of_six(&baseline, &every) },
     };

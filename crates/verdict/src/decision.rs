@@ -30,6 +30,7 @@ pub(crate) fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> V
         adjusted_p: None,
         coverage: 1.0,
         source: None,
+        unequal: 0,
         word: Word::NoData,
         reason: None,
         rounds_to_decide: None,
@@ -56,6 +57,7 @@ pub(crate) fn stopped(
         pairs: count.pairs,
         coverage: count.coverage,
         source: count.source,
+        unequal: count.unequal,
         ..blank
     };
     match control {
@@ -72,6 +74,7 @@ pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
         pairs: count.pairs,
         coverage: count.coverage,
         source: count.source,
+        unequal: count.unequal,
         spread: *spread,
         ..blank
     };
@@ -204,7 +207,10 @@ pub(crate) fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Do
     let is_within = scale.is_within(*interval, figures.equal_within);
     let word = if is_within { Word::NoDifference } else { Word::Inconclusive };
     let reason = match (doubt, is_within) {
-        (Doubt::Included, true) if interval.low == interval.high => "equal in every run".to_owned(),
+        (Doubt::Included, true) if interval.low == interval.high => match figures.unequal {
+            0 => "equal in every run".to_owned(),
+            unequal => format!("equal in most rounds: {unequal} of {} differ", figures.pairs),
+        },
         (Doubt::Included, true) => format!("its whole interval lies within {margin}"),
         (Doubt::Included, false) => {
             format!("its interval includes zero and reaches beyond {margin}")

@@ -134,6 +134,9 @@ pub struct Verdict {
     pub coverage: f64,
     /// Where the variant's readings came from.
     pub source: Option<Source>,
+    /// Rounds, of `pairs`, in which the variant's figure differs from a figure of the baseline. It may be above 0 where the
+    /// interval has no width: trimmed means ignore a few odd runs.
+    pub unequal: u32,
     /// The outcome.
     pub word: Word,
     /// Why there is no verdict, or why it is neither `lower` nor `higher`.

@@ -58,6 +58,14 @@ impl Pair {
     pub fn baselines(self) -> impl Iterator<Item = f64> {
         std::iter::once(self.baseline).chain(self.control)
     }
+
+    fn is_positive(self) -> bool {
+        self.variant > 0.0 && self.baselines().all(|value| value > 0.0)
+    }
+
+    fn is_equal(self) -> bool {
+        self.baselines().all(|value| value == self.variant)
+    }
 }
 
 /// The two extremes that the bounds of the amounts allow.
@@ -109,6 +117,23 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
+    /// Whether every value has a logarithm, at either extreme too: both are compared on the same scale.
+    pub fn are_positive(&self) -> bool {
+        self.each().all(|values| values.iter().all(|pair| pair.is_positive()))
+    }
+
+    /// In how many rounds the two sides differ, or may differ.
+    pub fn unequal(&self) -> u32 {
+        let is_equal = |round: &usize| self.each().all(|values| values[*round].is_equal());
+        (0..self.values.len()).filter(|round| !is_equal(round)).count() as u32
+    }
+
+    /// The values, and those of the extremes.
+    fn each(&self) -> impl Iterator<Item = &Vec<Pair>> {
+        let extremes = self.extremes.iter().flat_map(|extremes| [&extremes.lowest, &extremes.highest]);
+        std::iter::once(&self.values).chain(extremes)
+    }
+
     /// Whether these are emulated counts that were the same each time: they have no random error.
     pub fn is_exact(&self) -> bool {
         let same = |a: &Pair, b: &Pair| Pair { layout: None, ..*a } == Pair { layout: None, ..*b };

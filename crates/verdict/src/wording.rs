@@ -138,7 +138,13 @@ fn equivalent(verdict: &Verdict) -> String {
     let (verb, [_, much, _]) = verb_and_comparatives(verdict);
     let noun = verdict.metric.noun;
     match Figures::of(verdict) {
-        Some(figures) if figures.is_equal() => format!("{verb} exactly as {much} {noun}"),
+        Some(figures) if figures.is_zero() && verdict.unequal == 0 => {
+            format!("{verb} exactly as {much} {noun}")
+        }
+        Some(figures) if figures.is_zero() => {
+            let Verdict { unequal, pairs, .. } = verdict;
+            format!("{verb} as {much} {noun} (equal in all but {unequal} of {pairs} rounds)")
+        }
         Some(figures) => format!("{verb} as {much} {noun} ({})", figures.range()),
         None => format!("{verb} as {much} {noun}"),
     }
@@ -167,7 +173,9 @@ fn without_difference(variant: &str, baseline: &str, verdicts: &[&Verdict]) -> V
     let of = |word: Word| verdicts.iter().copied().filter(move |verdict| verdict.word == word);
     let mut sentences = Vec::new();
     let equal: Vec<String> = of(Word::NoDifference).map(equivalent).collect();
-    let is_exact = |verdict: &Verdict| Figures::of(verdict).is_some_and(|figures| figures.is_equal());
+    let is_exact = |verdict: &Verdict| {
+        verdict.unequal == 0 && Figures::of(verdict).is_some_and(|figures| figures.is_zero())
+    };
     if let Some(first) = of(Word::NoDifference).next() {
         let beyond = if of(Word::NoDifference).all(is_exact) {
             String::new()
@@ -402,6 +410,7 @@ mod tests {
             adjusted_p: Some(0.0),
             coverage: 1.0,
             source: None,
+            unequal: 0,
             word: if ratio < 1.0 { Word::Lower } else { Word::Higher },
             reason: None,
             rounds_to_decide: None,
@@ -463,6 +472,11 @@ mod tests {
         assert!(sentence(&narrow).ends_with("no difference beyond ±0.05 %"), "{}", sentence(&narrow));
         let exact = Verdict { word: Word::NoDifference, ..verdict("page_faults", "x32", 1.0, 1.0, 1.0) };
         assert_eq!(sentence(&exact), "x32 has exactly as many page faults as x86-64");
+        let odd = Verdict { unequal: 1, ..exact };
+        assert_eq!(
+            sentence(&odd),
+            "x32 has as many page faults (equal in all but 1 of 30 rounds) as x86-64: no difference beyond ±1 %"
+        );
     }
 
     #[test]

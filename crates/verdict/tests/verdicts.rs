@@ -69,6 +69,23 @@ fn amounts_with_two_bounds_are_compared_at_both_extremes() {
 }
 
 #[test]
+fn amounts_with_two_bounds_of_which_one_is_zero_are_compared_by_their_difference() {
+    let mut laid = Laid::new(&["x32"], &["tree_heap"], 12);
+    laid.read_alike("tree_heap", 1.0e6);
+    laid.read("x32", "tree_heap", vec![2.0e6; 12]);
+    // At its lower bound the variant has nothing, at its upper bound twice as much: −1 MB to +1 MB.
+    let reading = laid.run("x32", 4).sample.get_mut("tree_heap").expect("a reading");
+    (reading.value, reading.upper) = (0.0, Some(2.0e6));
+    let verdict = laid.verdict("x32", "tree_heap");
+    assert_eq!((verdict.ratio, verdict.baseline_mean), (None, Some(1.0e6)), "{verdict:?}");
+    let (low, high) = (verdict.low.expect("an end"), verdict.high.expect("an end"));
+    assert!((0.0..0.9e6).contains(&low) && (high - 1.0e6).abs() < 0.1e6, "{verdict:?}");
+    // Both extremes are amounts.
+    let half = 0.5 * (1.0e6 + 11.0 / 12.0 * 2.0e6 - 1.0e6);
+    assert!((verdict.difference.expect("a difference") - half).abs() < 0.01e6, "{verdict:?}");
+}
+
+#[test]
 fn amounts_without_an_upper_bound_are_not_compared() {
     for (of_variant, of_baseline) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
         let verdict = bounded(0.5, of_variant, of_baseline);
@@ -320,6 +337,12 @@ fn ties_and_one_odd_run_make_no_difference() {
     laid.read("x32", "max_rss", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
     let verdict = laid.verdict("x32", "max_rss");
     assert_eq!((verdict.word, verdict.ratio), (Word::NoDifference, Some(1.0)), "{verdict:?}");
+    assert_eq!(reason(&verdict), "equal in most rounds: 1 of 20 differ");
+    let sentence = wording::sentence(&verdict);
+    assert!(
+        sentence.contains("(equal in all but 1 of 20 rounds)") && !sentence.contains("exactly"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -571,6 +571,7 @@ fn verdict(
         adjusted_p: found.map(|_| 0.004),
         coverage: 1.0,
         source: found.map(|_| Source::Rusage),
+        unequal: 0,
         word,
         reason,
         rounds_to_decide: None,

@@ -86,8 +86,8 @@ impl Figures {
         }
     }
 
-    /// Whether every run on both sides had the same figure.
-    pub fn is_equal(&self) -> bool {
+    /// Whether the interval is 0 alone: at least most runs on both sides had the same figure.
+    pub fn is_zero(&self) -> bool {
         match self {
             Figures::Percent(found) | Figures::Amount { difference: found, .. } => {
                 found.low == 0.0 && found.high == 0.0
