@@ -1,6 +1,6 @@
 //! From pairs to verdicts.
 
-use widthwise_experiment::{metric, VariantStatus};
+use widthwise_experiment::{metric, Experiment, Metric, VariantStatus};
 
 use crate::comparison::{baselines, compare, differs, obstacle, Comparison, Obstacle};
 use crate::decision::{blank, of_control, stopped, worded, Significance};
@@ -35,20 +35,8 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .collect();
     let made: Vec<(&str, Vec<_>)> = challengers.iter().map(|name| (*name, compared(name))).collect();
 
-    // The Holm family: every requested comparison that has a figure. The A/A pair only sets floors.
-    let deciding = experiment.deciding();
-    let of_family: Vec<(f64, bool)> = made
-        .iter()
-        .flat_map(|(_, comparisons)| comparisons.iter().zip(metrics))
-        .filter_map(|(comparison, metric)| Some((comparison.as_ref().ok()?.p, deciding.contains(metric))))
-        .collect();
-    let weights = weights(&of_family.iter().map(|member| member.1).collect::<Vec<_>>());
-    let members: Vec<Member> =
-        of_family.iter().zip(weights).map(|(&(p, _), weight)| Member { p, weight }).collect();
-    let comparisons = members.len();
-    let significance =
-        |(adjusted, member): (f64, &Member)| Significance { adjusted, multiplicity: 1.0 / member.weight };
-    let mut significances = adjusted(&members).into_iter().zip(&members).map(significance);
+    let family = Family::of(experiment, &made);
+    let mut significances = family.significances();
 
     let mut verdicts = Vec::new();
     for (variant, results) in &made {
@@ -88,8 +76,46 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .flat_map(|variant| asked_and_runtime().map(move |metric| (variant, metric)))
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
-    let runtime = weigh(evidence, &campaign, &controls, comparisons, &mut verdicts);
-    Judgement { verdicts, typical, comparisons, runtime }
+    let runtime = weigh(evidence, &campaign, &controls, &family, &mut verdicts);
+    Judgement { verdicts, typical, comparisons: family.members.len(), runtime }
+}
+
+/// The Holm family: every requested comparison that has a figure. The A/A pair only sets floors.
+pub(crate) struct Family<'a> {
+    /// The variant and the metric of each member.
+    names: Vec<(&'a str, &'static str)>,
+    members: Vec<Member>,
+}
+
+impl<'a> Family<'a> {
+    fn of(experiment: &Experiment, made: &[(&'a str, Vec<Result<Comparison, Obstacle>>)]) -> Family<'a> {
+        let deciding = experiment.deciding();
+        let (mut names, mut ps, mut decide) = (Vec::new(), Vec::new(), Vec::new());
+        for (variant, comparisons) in made {
+            for (comparison, metric) in comparisons.iter().zip(&experiment.metrics) {
+                let Ok(comparison) = comparison else { continue };
+                names.push((*variant, metric.name));
+                ps.push(comparison.p);
+                decide.push(deciding.contains(metric));
+            }
+        }
+        let members = ps.into_iter().zip(weights(&decide)).map(|(p, weight)| Member { p, weight }).collect();
+        Family { names, members }
+    }
+
+    fn significances(&self) -> impl Iterator<Item = Significance> + '_ {
+        let significance =
+            |(adjusted, member): (f64, &Member)| Significance { adjusted, multiplicity: 1.0 / member.weight };
+        adjusted(&self.members).into_iter().zip(&self.members).map(significance)
+    }
+
+    /// The significance that one member has with another p-value, beside the same others.
+    pub fn with(&self, variant: &str, metric: Metric, p: f64) -> Option<Significance> {
+        let place = self.names.iter().position(|name| *name == (variant, metric.name))?;
+        let mut members = self.members.clone();
+        members[place].p = p;
+        Some(Significance { adjusted: adjusted(&members)[place], multiplicity: 1.0 / members[place].weight })
+    }
 }
 
 /// Half the width of the widest interval that decides when `--precision` is reached: over the deciding metrics, every

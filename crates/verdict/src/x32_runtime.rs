@@ -7,7 +7,8 @@ use widthwise_experiment::metric::find;
 use widthwise_experiment::Metric;
 
 use crate::comparison::{baselines, compare, log_ratios, Comparison, Obstacle, FEWEST_PAIRS};
-use crate::decision::{blank, worded, Significance};
+use crate::decision::{blank, worded};
+use crate::judge::Family;
 use crate::pairs::{Campaign, Pair, RUNTIME_CPU, WITH_RUNTIME};
 use crate::rng::Rng;
 use crate::wording::{numbers, share, share_between};
@@ -65,12 +66,12 @@ impl RuntimePart {
 }
 
 /// Finds the runtime's share, and withholds the verdicts that it could change. `controls` are the A/A pair's
-/// comparisons by metric; `comparisons` is the size of the Holm family.
+/// comparisons by metric.
 pub(crate) fn weigh(
     evidence: &Evidence,
     campaign: &Campaign,
     controls: &[Result<Comparison, Obstacle>],
-    comparisons: usize,
+    family: &Family,
     verdicts: &mut [Verdict],
 ) -> RuntimePart {
     let experiment = evidence.experiment;
@@ -96,10 +97,8 @@ pub(crate) fn weigh(
         let beside = baselines(evidence, campaign, &verdict.variant, &control);
         let judged = |campaign: &Campaign| {
             let comparison = compare(experiment, campaign, &verdict.variant, beside, metric).ok()?;
-            // Bonferroni's correction: Holm's would need every other comparison without the runtime, too.
-            let multiplicity = comparisons as f64;
-            let adjusted = (comparison.p * multiplicity).min(1.0);
-            let significance = Significance { adjusted, multiplicity };
+            // The same correction as with the runtime, so that the verdicts differ by its work alone.
+            let significance = family.with(&verdict.variant, metric, comparison.p)?;
             Some(worded(blank(experiment, &verdict.variant, metric), &comparison, significance, floor, None))
         };
         let (Some(without), Some(at_least)) = (judged(&lessened), judged(&least)) else { continue };

@@ -724,3 +724,27 @@ fn verdicts_without_the_x32_runtime_are_unchanged() {
     assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Higher);
     assert_eq!(judged.runtime, Default::default());
 }
+
+#[test]
+fn a_verdict_without_the_x32_runtime_has_the_same_correction_as_with_it() {
+    let metrics = ["cpu", "page_faults", "max_rss", "major_faults", "user", "system", "wall"];
+    let mut laid = Laid::new(&["x32"], &metrics, 20);
+    for metric in &metrics[1..] {
+        laid.read_alike(metric, 100.0);
+    }
+    let noise = |round: u32, factor: u32| f64::from((round * round * factor + round * 5) % 23);
+    let noisy = |of: f64, factor| (0..20).map(move |round| of * 1e9 * (1.0 + 0.001 * noise(round, factor)));
+    laid.read(BASELINE, "cpu", noisy(1.0, 3));
+    let control = laid.control();
+    laid.read(&control, "cpu", noisy(1.0, 3));
+    laid.read("x32", "cpu", noisy(1.0145, 4));
+    laid.read("x32", "runtime_cpu", noisy(1e-6, 5));
+    let judged = laid.judged();
+    let verdict = pick(&judged, "x32", "cpu");
+    // Bonferroni's correction would not call this a difference, Holm's does: the work of the runtime is next to nothing.
+    let p = verdict.p.expect("a p-value");
+    assert!(p * judged.comparisons as f64 > 0.05 && verdict.adjusted_p < Some(0.05), "{verdict:?}");
+    assert_eq!(verdict.word, Word::Higher, "{:?}", verdict.reason);
+    let without = judged.runtime.without[0].adjusted_p.expect("a p-value");
+    assert!((without / verdict.adjusted_p.expect("a p-value") - 1.0).abs() < 0.01, "{without} {verdict:?}");
+}
