@@ -3,6 +3,7 @@
 //! Rounds are the unit, as in [`scaling`](crate::scaling): compared values were measured in the same round, and
 //! intervals come from resampling rounds.
 
+mod events;
 mod model;
 mod runs;
 mod smt;

@@ -85,10 +85,15 @@ pub struct Sequential {
 impl Sequential {
     /// The estimate that is subtracted: the regression's, which alone excludes the one event's own time; else the next
     /// available.
+    pub fn known(&self) -> Result<f64, Unfitted> {
+        let line = self.regression.as_ref().map(|line| line.intercept.estimate);
+        let other = || self.at_fork.as_ref().or(self.one_event.as_ref()).map(|figure| figure.estimate);
+        line.or_else(|reason| other().map_err(|_| *reason)).map(|seconds| seconds.max(0.0))
+    }
+
+    /// The same; nothing is subtracted where there is no estimate.
     pub fn chosen(&self) -> f64 {
-        let line = self.regression.as_ref().ok().map(|line| line.intercept.estimate);
-        let other = || self.at_fork.as_ref().or(self.one_event.as_ref()).ok().map(|figure| figure.estimate);
-        line.or_else(other).unwrap_or(0.0).max(0.0)
+        self.known().unwrap_or(0.0)
     }
 }
 

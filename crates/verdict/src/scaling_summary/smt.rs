@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 
-use super::model::{Question, Row, Table};
-use super::runs::{failed, sound, unless, used, withheld, SECOND};
+use super::events::event_of;
+use super::model::{EventSource, Question, Row, Table};
+use super::runs::{failed, sound, unless, withheld, SECOND};
 use crate::scaling::{smt_yield, SmtRound, SmtYield, Span, Terms};
 
 /// Pairs of cells of which one has a process on each of some cores, and the other one on each of their threads.
@@ -21,7 +22,9 @@ pub(super) fn smt(question: Question, runs: &[GroupRun], tables: &[Table]) -> Ve
                     processes,
                 };
                 let (first, second) = (cell(one.processes), cell(two.processes));
-                let found = yield_of(question, runs, table, &first, &second);
+                // As the column of the table has it, and from one source in both.
+                let source = one.event.as_ref().map_or(EventSource::CpuTime, |(_, source)| *source);
+                let found = yield_of(question, runs, table, source, (&first, &second));
                 all.push((first, second, found));
             }
         }
@@ -41,15 +44,21 @@ fn is_pair(question: Question, one: &Row, two: &Row) -> bool {
         && distinct == two.processes
 }
 
-fn yield_of(question: Question, runs: &[GroupRun], table: &Table, first: &Cell, second: &Cell) -> SmtYield {
-    let sequential = table.sequential.chosen();
+fn yield_of(
+    question: Question,
+    runs: &[GroupRun],
+    table: &Table,
+    source: EventSource,
+    (first, second): (&Cell, &Cell),
+) -> SmtYield {
+    let sequential = table.sequential.known();
     let span = |cell: &Cell, round: u32| {
         // For the same work by each process, the same time of twice as many is twice the work.
         let sharers = if table.work.is_shared() { 1.0 } else { cell.processes as f64 };
         sound(runs, cell, Purpose::Timed).find(|a| a.round == round).map(|run| Span {
-            event: Some(used(run, table.work) / table.work.done(cell.processes)),
+            event: event_of(run, source, runs, table.work),
             elapsed: Some(run.elapsed_ns as f64 / SECOND / sharers),
-            sequential: Some(sequential / sharers),
+            sequential: sequential.ok().map(|sequential| sequential / sharers),
         })
     };
     let rounds: BTreeSet<u32> = runs.iter().map(|run| run.round).collect();
@@ -61,8 +70,13 @@ fn yield_of(question: Question, runs: &[GroupRun], table: &Table, first: &Cell, 
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
     let mut found = smt_yield(&rounds, first.processes, second.processes, terms);
     let withheld = withheld(runs, first).or_else(|| withheld(runs, second));
-    found.by_event = unless(failed(runs, first).or_else(|| failed(runs, second)), found.by_event);
+    // CPU time does not include waiting for a CPU; elapsed time does.
+    let of_event = match source {
+        EventSource::ReportedElapsed => withheld,
+        _ => failed(runs, first).or_else(|| failed(runs, second)),
+    };
+    found.by_event = unless(of_event, found.by_event);
     found.by_elapsed = unless(withheld, found.by_elapsed);
-    found.by_elapsed_less_sequential = unless(withheld, found.by_elapsed_less_sequential);
+    found.by_elapsed_less_sequential = unless(withheld, sequential.and(found.by_elapsed_less_sequential));
     found
 }

@@ -1,16 +1,12 @@
 //! One variant in one mode and placement: a row for each number of processes, and the scaling laws.
 
 use std::collections::{BTreeMap, BTreeSet};
-use widthwise_experiment::role::control_of;
 
-use widthwise_experiment::scale::{
-    Cell, GroupRun, MemberMemory, Memory, Mode, Moment, Purpose, ReportedEvents, Work,
-};
+use widthwise_experiment::scale::{Cell, GroupRun, MemberMemory, Memory, Mode, Moment, Purpose, Work};
 
-use super::model::{EventSource, Question, Row, RowMemory, Sequential, Table};
-use super::runs::{
-    highest, level, smallest_cell, sound, starts, unless, used, waiting, withheld, withheld_start, SECOND,
-};
+use super::events::event;
+use super::model::{Question, Row, RowMemory, Sequential, Table};
+use super::runs::{highest, level, smallest_cell, sound, unless, waiting, withheld, withheld_start, SECOND};
 use crate::scaling::{
     marginal_cost, scaling, sequential_part, Cause, Figure, Scaling, Terms, Throughputs, Unfitted,
 };
@@ -135,7 +131,7 @@ impl Column<'_> {
             throughput: unless(withheld_here, of_step(step.map(|step| step.throughput))),
             speed_up: unless(of_pair, of_step(step.map(|step| beside(step.speed_up)))),
             efficiency: unless(of_pair, of_step(step.map(|step| beside(step.efficiency)))),
-            event: event(&timed, self.work, terms, &word, &|run| own_start(runs, run, self.mode)),
+            event: event(&timed, runs, self.work, terms, &word),
             time,
             ntime,
             waiting,
@@ -167,80 +163,6 @@ impl Column<'_> {
         let ntimes = timed.iter().filter_map(|run| Some(time(run) * clock(run)?));
         (of("TIME", timed.iter().map(|run| time(run)).collect()), of("NTIME", ntimes.collect()))
     }
-}
-
-/// The CPU time of one start, of a job or of a process with threads.
-#[derive(Default)]
-struct Start {
-    /// CPU seconds.
-    seconds: f64,
-    /// How many events are in them: of several that share one event, each has a part of it.
-    events: f64,
-}
-
-/// CPU time before the first event, by the run with one event in the same round; of children the parent has done that.
-fn own_start(runs: &[GroupRun], like: &GroupRun, mode: Mode) -> Start {
-    if mode == Mode::Fork {
-        return Start::default();
-    }
-    runs.iter()
-        .find(|a| {
-            a.purpose == Purpose::OneEvent
-                && a.round == like.round
-                && a.cell.mode == mode
-                && (a.cell.variant == like.cell.variant || control_of(&a.cell.variant) == like.cell.variant)
-                && a.is_sound()
-        })
-        .map_or(Start::default(), |a| Start {
-            seconds: a.cpu_ns as f64 / SECOND / starts(a),
-            events: a.events.unwrap_or(1) as f64 / starts(a),
-        })
-}
-
-fn event(
-    timed: &[&GroupRun],
-    work: Work,
-    terms: Terms,
-    word: &str,
-    start: &dyn Fn(&GroupRun) -> Start,
-) -> Result<(Figure, EventSource), Unfitted> {
-    let reported = |of: fn(&ReportedEvents) -> Option<f64>| -> Vec<f64> {
-        timed
-            .iter()
-            .filter_map(|run| {
-                let mut sum = (0.0, 0.0);
-                for reported in run.members.iter().filter_map(|member| member.reported.as_ref()) {
-                    let value = of(reported)?;
-                    let weight = reported.events.max(1) as f64;
-                    sum = (sum.0 + weight * value, sum.1 + weight);
-                }
-                (sum.1 > 0.0).then(|| sum.0 / sum.1)
-            })
-            .collect()
-    };
-    for (source, values) in [
-        (EventSource::ReportedCpu, reported(|reported| reported.cpu_s)),
-        (EventSource::ReportedElapsed, reported(|reported| reported.elapsed_s)),
-    ] {
-        if let (false, Ok(figure)) = (values.is_empty(), level(&values, terms, &["event", word])) {
-            return Ok((figure, source));
-        }
-    }
-    let values: Vec<f64> = timed
-        .iter()
-        .map(|run| {
-            let used = used(run, work);
-            let started = start(run);
-            let starts = starts(run);
-            let done = work.done(run.cell.processes);
-            if started.seconds > 0.0 && done > starts * started.events {
-                (used - starts * started.seconds) / (done - starts * started.events)
-            } else {
-                used / done
-            }
-        })
-        .collect();
-    level(&values, terms, &["event", word]).map(|figure| (figure, EventSource::CpuTime))
 }
 
 fn sequential(question: Question, runs: &[GroupRun], variant: &str, mode: Mode) -> Sequential {

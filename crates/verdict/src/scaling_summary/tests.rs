@@ -1,7 +1,7 @@
 //! Summaries of runs whose times follow from known costs.
 
 use widthwise_experiment::role::control_of;
-use widthwise_experiment::scale::{GroupRun, Mode, Plan, Purpose};
+use widthwise_experiment::scale::{CpuWait, GroupRun, Mode, Plan, Purpose};
 
 use super::{summarise, Question, Summary, Table};
 use crate::scaling::{Cause, Unfitted};
@@ -210,4 +210,37 @@ fn the_output_of_every_timed_run_is_compared_with_the_baselines_first() {
         }
     }
     assert_eq!(different("b", 2, 0), [("b".to_owned(), 2)]);
+}
+
+#[test]
+fn the_smt_yield_leaves_the_start_out_and_is_unknown_without_the_sequential_part() {
+    // Two cores of two threads: four jobs share the work of two, and each has its own CPU.
+    let cores = [vec![0, 2], vec![1, 3]];
+    let mut runs = Vec::new();
+    for round in 0..6 {
+        runs.extend([2, 4].map(|processes| run(Mode::Jobs, round, processes, Purpose::Timed, 20)));
+        runs.push(run(Mode::Jobs, round, 2, Purpose::OneEvent, 1));
+        runs.push(run(Mode::Jobs, round, 2, Purpose::HalfOfEvents, 10));
+    }
+    let found = |runs: &[GroupRun]| summary(Mode::Jobs, &[2, 4], 20, &["a"], &cores, runs).smt[0].2;
+    about(1.0 + found(&runs).by_event.unwrap().estimate, 2.0);
+    about(1.0 + found(&runs).by_elapsed_less_sequential.unwrap().estimate, 2.0);
+    let timed: Vec<GroupRun> = runs.iter().filter(|run| run.purpose == Purpose::Timed).cloned().collect();
+    let reason = found(&timed).by_elapsed_less_sequential.unwrap_err();
+    assert_eq!(reason.to_string(), "2 different numbers of events are needed, and there is 1");
+    assert!(found(&timed).by_elapsed.is_ok());
+    for run in runs.iter_mut().filter(|run| run.purpose == Purpose::HalfOfEvents) {
+        let of_others = run.elapsed_ns;
+        run.cpu_wait = Some(CpuWait {
+            cpus: 2,
+            wanting: 2,
+            waited_ns: Some(of_others),
+            longest_ns: Some(of_others),
+            others_ns: of_others,
+            ..CpuWait::default()
+        });
+    }
+    let reason = found(&runs).by_elapsed_less_sequential.unwrap_err();
+    assert!(matches!(reason, Unfitted::Withheld(Cause::Starved(_))), "{reason}");
+    assert!(found(&runs).by_elapsed.is_ok());
 }
