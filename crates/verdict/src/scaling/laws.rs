@@ -80,10 +80,13 @@ fn law(one: f64, serial: f64, coherency: f64, n: f64) -> f64 {
     one * n / (1.0 + serial * (n - 1.0) + coherency * n * (n - 1.0))
 }
 
-/// λ, σ and κ of a fit; κ is 0 where there are two coefficients.
-fn parameters<const K: usize>(fit: &Fit<K>) -> [f64; 3] {
+/// λ, σ and κ of a fit; κ is 0 where there are two coefficients. None if one process would take no time: only coherency is
+/// left then, and the parameters are ratios to it.
+fn parameters<const K: usize>(fit: &Fit<K>) -> Option<[f64; 3]> {
     let whole = fit.coefficients[0] + fit.coefficients[1];
-    [1.0 / whole, fit.coefficients[1] / whole, fit.coefficients.get(2).map_or(0.0, |c| c / whole)]
+    let found =
+        [1.0 / whole, fit.coefficients[1] / whole, fit.coefficients.get(2).map_or(0.0, |c| c / whole)];
+    (whole > 0.0 && found.iter().all(|value| value.is_finite())).then_some(found)
 }
 
 /// The input of a law: the levels, its functions at each step, and the fit to the whole sample.
@@ -91,6 +94,7 @@ struct Ground<const K: usize> {
     levels: Levels,
     rows: Vec<[f64; K]>,
     whole: Fit<K>,
+    parameters: [f64; 3],
 }
 
 impl<const K: usize> Ground<K> {
@@ -114,12 +118,14 @@ impl<const K: usize> Ground<K> {
             .collect();
         let counts = vec![1; levels.rounds];
         let whole = fitted(&levels, &rows, &counts).ok_or(Unfitted::Undetermined)?;
-        Ok(Ground { levels, rows, whole })
+        let parameters = parameters(&whole).ok_or(Unfitted::Undetermined)?;
+        Ok(Ground { levels, rows, whole, parameters })
     }
 
     /// λ, σ, κ of a resample; those of the whole sample if the resample does not determine them.
     fn resampled(&self, counts: &[u32]) -> [f64; 3] {
-        parameters(&fitted(&self.levels, &self.rows, counts).unwrap_or(self.whole))
+        let found = fitted(&self.levels, &self.rows, counts);
+        found.and_then(|fit| parameters(&fit)).unwrap_or(self.parameters)
     }
 
     fn residual(&self) -> f64 {

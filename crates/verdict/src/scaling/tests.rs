@@ -342,3 +342,23 @@ fn one_more_process_costs_the_slope_of_total_memory() {
     );
     assert!(near(found.residual, (6.0_f64 / 3.0).sqrt(), 1e-9) && found.slope.bounds.is_none());
 }
+
+#[test]
+fn where_only_coherency_is_left_the_law_is_undetermined() {
+    // Throughput falls faster than the law allows: a process by itself would take no time.
+    let falling = |n: usize| 100.0 / (n * n) as f64;
+    assert_eq!(scaling(&exact(&[2, 4, 8], falling), 8, TERMS).universal.unwrap_err(), Unfitted::Undetermined);
+    // Some resamples of noisy rounds are like that: the figures stay finite.
+    let noisy = |seed| scaling(&noisy(seed, 8, &[2, 4, 8], 0.2, |n| law(10.0, 0.0, 2.0, n)), 8, TERMS);
+    let determined: Vec<Universal> = (0..12).filter_map(|seed| noisy(seed).universal.ok()).collect();
+    assert!(determined.len() > 2, "{}", determined.len());
+    for universal in determined {
+        for figure in [universal.one, universal.contention, universal.coherency] {
+            let ends = figure.bounds.unwrap();
+            assert!(
+                [ends.low, figure.estimate, ends.high].iter().all(|end| end.is_finite()),
+                "{universal:?}"
+            );
+        }
+    }
+}
