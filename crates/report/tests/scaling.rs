@@ -1,8 +1,8 @@
 //! What reports on scaling campaigns say of their comparisons.
 
 use serde_json::Value;
-use widthwise_experiment::scale::{GroupRun, Plan};
-use widthwise_report::scale::{terminal, Scaling};
+use widthwise_experiment::scale::{GroupRun, Memory, Moment, Plan, Purpose};
+use widthwise_report::scale::{html, terminal, Scaling};
 use widthwise_report::text::Palette;
 use widthwise_report::Report;
 use widthwise_verdict::scaling_summary::{summarise, Question};
@@ -24,6 +24,13 @@ fn run(variant: &str, round: u32, elapsed_ns: u64) -> GroupRun {
 
 /// The terminal's text and the JSON of these runs of the variants `a` and `b`.
 fn reports(runs: &[GroupRun]) -> (String, Value) {
+    with_scaling(runs, |scaling| {
+        let text = terminal(&scaling, &Palette::default(), 1000, None);
+        (text, serde_json::from_str(&Report::Scaling(Box::new(scaling)).json().unwrap()).unwrap())
+    })
+}
+
+fn with_scaling<T>(runs: &[GroupRun], shown: impl FnOnce(Scaling) -> T) -> T {
     let plan: Plan = serde_json::from_value(serde_json::json!({
         "counts": [1], "modes": ["jobs"], "placements": ["cores"], "kinds": "all", "events": 20, "events_each": false,
         "memory_rounds": 0, "sequential": false, "load": null, "jobs_run": null, "event_pattern": null,
@@ -44,7 +51,7 @@ fn reports(runs: &[GroupRun]) -> (String, Value) {
         runs,
     );
     let laid = laid(1);
-    let scaling = || Scaling {
+    shown(Scaling {
         campaign: laid.comparison().campaign,
         plan: &plan,
         variants: &variants,
@@ -54,9 +61,7 @@ fn reports(runs: &[GroupRun]) -> (String, Value) {
         memory: 0,
         runs,
         summary: &summary,
-    };
-    let text = terminal(&scaling(), &Palette::default(), 1000, None);
-    (text, serde_json::from_str(&Report::Scaling(Box::new(scaling())).json().unwrap()).unwrap())
+    })
 }
 
 /// Eight rounds in which `b` is twice as fast as `a`, and the A/A control has so many.
@@ -121,4 +126,29 @@ fn the_failure_of_a_cell_is_the_reason_of_its_withheld_verdict() {
     let verdict = &reports(&runs).1["verdicts"][0];
     assert_eq!(verdict["verdict"], "withheld");
     assert_eq!(verdict["reason"], "with 1, 1 of 8 runs failed: killed by signal 11");
+}
+
+#[test]
+fn the_page_says_whether_processes_were_frozen_while_memory_was_read() {
+    for (frozen, text) in [
+        (true, "together, while they were frozen. The line"),
+        (false, "together, read one after the other while some or all continued. The line"),
+    ] {
+        let mut runs = rounds(8);
+        let mut memory = run("a", 8, 20_000_000);
+        memory.purpose = Purpose::Memory;
+        let moments =
+            [1_000, 2_000].map(|at_ns| Moment { at_ns, members: 1, pss: 1_000_000, ..Moment::default() });
+        memory.memory = Some(Memory {
+            moments: moments.to_vec(),
+            frozen,
+            highest: Some(0),
+            members: Vec::new(),
+            system_drift: 0,
+            copy_on_write: Vec::new(),
+        });
+        runs.push(memory);
+        let page = with_scaling(&runs, |scaling| html(&scaling));
+        assert!(page.contains(text), "{page}");
+    }
 }

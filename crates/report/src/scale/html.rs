@@ -222,11 +222,14 @@ fn memory(report: &Scaling) -> Markup {
     if shown.is_empty() {
         return html! {};
     }
+    let frozen = shown.iter().all(|run| run.memory.as_ref().is_some_and(|memory| memory.frozen));
     html! {
         section id="memory" {
             h2 { "Memory over time" }
             p class="lead" {
-                "All processes together, while they were frozen. The line is PSS, the area is USS (private memory), thin lines are "
+                "All processes together, "
+                @if frozen { "while they were frozen" } @else { "read one after the other while some or all continued" }
+                ". The line is PSS, the area is USS (private memory), thin lines are "
                 "the PSS of each; dots are the growth of the system's AnonPages."
             }
             @for run in shown {
