@@ -48,6 +48,19 @@ fn the_precision_must_be_met_at_two_looks_the_first_of_them_at_ten_rounds_or_lat
 }
 
 #[test]
+fn a_resumed_campaign_makes_its_looks_after_the_same_rounds() {
+    let (lab, _) = begin("--rounds 11");
+    let output = lab.widthwise("scale --resume .widthwise/latest --precision 90% --rounds 30");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    if output.stdout.contains("withheld") {
+        return skipped("other programs had the CPUs, so that no throughput is known");
+    }
+    // The first looks are after 13 and 17 rounds, not after 12 and 13.
+    let rounds = timed_rounds(&lab);
+    assert!([17, 22, 28].contains(&rounds), "{rounds}");
+}
+
+#[test]
 fn a_rule_given_on_resume_holds_for_later_sessions() {
     let (lab, _) = begin("--max-time 1ms");
     assert_eq!(timed_rounds(&lab), 1);

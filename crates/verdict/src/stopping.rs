@@ -75,10 +75,18 @@ pub struct StoppingRule {
 }
 
 impl StoppingRule {
-    /// The rule before the first round or after a resumption: a resumed campaign continues at the next look of the same
-    /// ladder and needs two new looks.
+    /// The rule before the first round.
     pub fn new(stopping: &Stopping) -> StoppingRule {
-        let step = if stopping.precision.is_some() { FIRST_LOOK } else { u32::MAX };
+        StoppingRule::resumed(stopping, 0)
+    }
+
+    /// The rule after so many rounds of earlier sessions: a resumed campaign continues at the next look of the same ladder
+    /// and needs two new looks.
+    pub fn resumed(stopping: &Stopping, rounds: u32) -> StoppingRule {
+        let mut step = if stopping.precision.is_some() { FIRST_LOOK } else { u32::MAX };
+        while step <= rounds {
+            step = after(step);
+        }
         StoppingRule { stopping: *stopping, step, met: false }
     }
 
@@ -200,7 +208,16 @@ mod tests {
 
     #[test]
     fn a_resumed_campaign_continues_the_same_ladder() {
-        let mut stopping_rule = StoppingRule::new(&precision(0.01));
-        assert_eq!(stopping_rule.decide(look(30, 0.5)), Decision::Continue { next_look: 35 });
+        for (rounds, looks) in [(0, [10, 13]), (9, [10, 13]), (10, [13, 17]), (12, [13, 17]), (30, [35, 44])]
+        {
+            let mut stopping_rule = StoppingRule::resumed(&precision(0.01), rounds);
+            for round in rounds + 1..looks[0] {
+                let next = Decision::Continue { next_look: looks[0] };
+                assert_eq!(stopping_rule.decide(look(round, 0.001)), next, "{rounds} {round}");
+            }
+            let next = Decision::Continue { next_look: looks[1] };
+            assert_eq!(stopping_rule.decide(look(looks[0], 0.001)), next);
+            assert_eq!(stopping_rule.decide(look(looks[1], 0.001)), Decision::Stop(Why::Precision));
+        }
     }
 }

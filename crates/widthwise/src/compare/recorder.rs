@@ -63,8 +63,8 @@ impl<'a> Recorder<'a> {
         progress: &'a mut Progress,
     ) -> Result<Recorder<'a>, ArchiveError> {
         let stored = archive.load()?;
-        let stopping_rule = StoppingRule::new(&experiment.stopping);
         let done = stored.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count() as u32;
+        let stopping_rule = StoppingRule::resumed(&experiment.stopping, done);
         let next_look = stopping_rule.next_look().max(done);
         progress.begin();
         archive.begin_batch();

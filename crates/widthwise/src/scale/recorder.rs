@@ -51,7 +51,7 @@ impl<'a> ScalingRecorder<'a> {
             before: archive.load()?.elapsed,
             archive,
             progress,
-            stopping_rule: StoppingRule::new(&stopping),
+            stopping_rule: StoppingRule::resumed(&stopping, timed),
             stopping,
             began: Instant::now(),
             made: 0,
