@@ -1,12 +1,12 @@
 //! Migration of archives of earlier versions: in memory for reading, on disk for resuming.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{params, Connection};
 use serde_json::Value;
 use widthwise_experiment::role::control_of;
-use widthwise_experiment::scale::GroupRun;
+use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 use widthwise_experiment::{Role, VariantStatus};
 
 use crate::error::ArchiveError;
@@ -319,27 +319,56 @@ fn scaling_campaign(new: &Connection, old: &Connection, version: i64) -> Result<
     }
     new.execute("INSERT OR IGNORE INTO session (id, began) VALUES (1, ?1)", [&head.created])?;
     let baseline = head.variants.first().cloned().unwrap_or_default();
-    let mut planned: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut runs = Vec::new();
+    let mut runs: Vec<GroupRun> = Vec::new();
     each(old, "SELECT record FROM attempt ORDER BY id", |row| {
         let Some(rusqlite::types::Value::Text(text)) = row.first() else { return Ok(()) };
         let number = runs.len();
         let damaged = |error| Failure::Content(format!("run {number}: {error}"));
         let record = serde_json::from_str(text).map_err(damaged)?;
-        let run: GroupRun = serde_json::from_value(group_run_record(record, &baseline)).map_err(damaged)?;
-        *planned.entry(run.round).or_default() += 1;
-        runs.push(run);
+        runs.push(serde_json::from_value(group_run_record(record, &baseline)).map_err(damaged)?);
         Ok(())
     })?;
+    let extents = extents(&runs);
     for run in &runs {
         let kind = run.purpose.round_kind();
+        let (made, missing) = extents.get(&run.round).copied().unwrap_or_default();
         new.execute(
-            "INSERT OR IGNORE INTO round (number, session, kind, planned, finished) VALUES (?1, 1, ?2, ?3, 1)",
-            params![run.round, kind.name(), planned.get(&run.round)],
+            "INSERT OR IGNORE INTO round (number, session, kind, planned, finished) VALUES (?1, 1, ?2, ?3, ?4)",
+            params![run.round, kind.name(), made + missing, missing == 0],
         )?;
         group_run::write(new, run)?;
     }
     copy(new, old, "SELECT id, text FROM remark", "INSERT INTO warning VALUES (?1, ?2)")
+}
+
+/// How many runs each round of a scaling campaign has, and how many it lacks: these versions do not say whether a round was
+/// interrupted. It was if a cell that other rounds of its kind have is missing and has not failed until then.
+fn extents(runs: &[GroupRun]) -> BTreeMap<u32, (u32, u32)> {
+    let mut cells: BTreeMap<&str, BTreeSet<&Cell>> = BTreeMap::new();
+    let mut first_failure: BTreeMap<&Cell, u32> = BTreeMap::new();
+    let mut rounds: BTreeMap<u32, Vec<&GroupRun>> = BTreeMap::new();
+    let has_all_cells = |run: &GroupRun| !matches!(run.purpose, Purpose::OneEvent | Purpose::HalfOfEvents);
+    for run in runs {
+        rounds.entry(run.round).or_default().push(run);
+        if has_all_cells(run) {
+            cells.entry(run.purpose.round_kind().name()).or_default().insert(&run.cell);
+        }
+        if !run.is_sound() {
+            let round = first_failure.entry(&run.cell).or_insert(run.round);
+            *round = run.round.min(*round);
+        }
+    }
+    let extent = |(round, made): (&u32, &Vec<&GroupRun>)| {
+        let here: BTreeSet<&Cell> =
+            made.iter().filter(|run| has_all_cells(run)).map(|run| &run.cell).collect();
+        let of_kind = made.first().and_then(|run| cells.get(run.purpose.round_kind().name()));
+        let is_missing = |cell: &&&Cell| {
+            !here.contains(**cell) && first_failure.get(**cell).is_none_or(|failure| failure > round)
+        };
+        let missing = of_kind.map_or(0, |cells| cells.iter().filter(is_missing).count());
+        (*round, (made.len() as u32, missing as u32))
+    };
+    rounds.iter().map(extent).collect()
 }
 
 /// The record of a run with the keys and values of this version.

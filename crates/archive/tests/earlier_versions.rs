@@ -148,6 +148,12 @@ fn a_damaged_archive_of_an_earlier_version_is_refused_and_left_as_it_is() {
 
 /// A scaling campaign as it was before version 4: a file of its own, with a warm-up and a timed run of the control.
 fn study(version: u32) -> (tempfile::TempDir, PathBuf) {
+    let failed = || serde_json::json!({"ended": "around", "reason": "setup failed"});
+    study_of(version, &[(0, "warmup", "a", failed()), (1, "timed", "a again", failed())])
+}
+
+/// The same with these runs: round, purpose, variant and ending.
+fn study_of(version: u32, runs: &[(u32, &str, &str, serde_json::Value)]) -> (tempfile::TempDir, PathBuf) {
     let first = include_str!("../src/earlier/study_1.sql");
     let schema = if version == 1 {
         first.to_owned()
@@ -165,11 +171,11 @@ fn study(version: u32) -> (tempfile::TempDir, PathBuf) {
             "event_pattern": null, "event_files": null, "event_marks": false, "memory_limit": 0
         }
     });
-    let attempt = |round: u32, purpose: &str, variant: &str| {
+    let attempt = |position: usize, round: u32, purpose: &str, variant: &str, ending: &serde_json::Value| {
         serde_json::json!({
-            "round": round, "position": 0, "purpose": purpose,
+            "round": round, "position": position, "purpose": purpose,
             "cell": {"variant": variant, "mode": "fork", "placement": "cores", "processes": 2},
-            "events": null, "ending": {"ended": "around", "reason": "setup failed"}, "failure": null, "elapsed_ns": 5,
+            "events": null, "ending": ending, "failure": null, "elapsed_ns": 5,
             "spread_ns": 0, "cpu_ns": 4, "before_fork": null, "counters": {}, "memory": null, "answer": "digest",
             "remarks": [],
             "members": [{"pid": 3, "cpu": 0, "began_ns": 0, "ended_ns": 5, "cpu_ns": 4, "exact": true, "moved_to": null, "peak_resident": 4096,
@@ -178,12 +184,12 @@ fn study(version: u32) -> (tempfile::TempDir, PathBuf) {
     };
     let mut rows =
         format!("INSERT INTO study VALUES (1, '{head}'); INSERT INTO remark VALUES (1, 'load is 3');");
-    for (round, purpose, variant) in [(0, "warmup", "a"), (1, "timed", "a again")] {
+    for (position, (round, purpose, variant, ending)) in runs.iter().enumerate() {
         rows += &format!(
             "INSERT INTO attempt (round, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, cpu_ns,
                                   record)
-             VALUES ({round}, 0, '{purpose}', '{variant}', 'fork', 'cores', 2, 1, 5, 4, '{}');",
-            attempt(round, purpose, variant)
+             VALUES ({round}, {position}, '{purpose}', '{variant}', 'fork', 'cores', 2, 1, 5, 4, '{}');",
+            attempt(position, *round, purpose, variant, ending)
         );
     }
     if version >= 2 {
@@ -238,6 +244,28 @@ fn check_members(folder: &Path, runs: &[GroupRun]) {
     let expected: Vec<Vec<Value>> =
         runs.iter().flat_map(|run| run.members.iter().map(|member| row(run, member))).collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_round_of_a_scaling_campaign_of_before_version_4_that_lacks_a_cell_was_interrupted() {
+    let done = || serde_json::json!({"ended": "done"});
+    let signal = serde_json::json!({"ended": "signal", "signal": 11});
+    let runs = [
+        (0, "warmup", "a", done()),
+        (1, "timed", "a", done()),
+        (1, "timed", "b", signal),
+        (1, "timed", "a again", done()),
+        // The failed variant takes no part in this one, which is complete.
+        (2, "timed", "a", done()),
+        (2, "timed", "a again", done()),
+        (3, "timed", "a", done()),
+    ];
+    let (_parent, folder) = study_of(2, &runs);
+    let samples = Archive::read(&folder).unwrap().load().unwrap();
+    let kinds: Vec<RoundKind> = samples.rounds.iter().map(|round| round.kind).collect();
+    use RoundKind::{Interrupted, Timed, Warmup};
+    assert_eq!(kinds, [Warmup, Timed, Timed, Interrupted]);
+    assert_eq!(samples.group_runs.len(), runs.len(), "every run is kept");
 }
 
 #[test]
