@@ -1,10 +1,10 @@
 //! From pairs to verdicts.
 
-use widthwise_experiment::{metric, Experiment, Metric, VariantStatus};
+use widthwise_experiment::{metric, VariantStatus};
 
 use crate::comparison::{baselines, compare, differs, obstacle, Comparison, Obstacle};
 use crate::decision::{blank, of_control, stopped, worded, Significance};
-use crate::multiple_testing::{adjusted, weights, Member};
+use crate::family::Family;
 use crate::pairs::Campaign;
 use crate::typical::typical;
 use crate::x32_runtime::weigh;
@@ -77,45 +77,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
     let runtime = weigh(evidence, &campaign, &controls, &family, &mut verdicts);
-    Judgement { verdicts, typical, comparisons: family.members.len(), runtime }
-}
-
-/// The Holm family: every requested comparison that has a figure. The A/A pair only sets floors.
-pub(crate) struct Family<'a> {
-    /// The variant and the metric of each member.
-    names: Vec<(&'a str, &'static str)>,
-    members: Vec<Member>,
-}
-
-impl<'a> Family<'a> {
-    fn of(experiment: &Experiment, made: &[(&'a str, Vec<Result<Comparison, Obstacle>>)]) -> Family<'a> {
-        let deciding = experiment.deciding();
-        let (mut names, mut ps, mut decide) = (Vec::new(), Vec::new(), Vec::new());
-        for (variant, comparisons) in made {
-            for (comparison, metric) in comparisons.iter().zip(&experiment.metrics) {
-                let Ok(comparison) = comparison else { continue };
-                names.push((*variant, metric.name));
-                ps.push(comparison.p);
-                decide.push(deciding.contains(metric));
-            }
-        }
-        let members = ps.into_iter().zip(weights(&decide)).map(|(p, weight)| Member { p, weight }).collect();
-        Family { names, members }
-    }
-
-    fn significances(&self) -> impl Iterator<Item = Significance> + '_ {
-        let significance =
-            |(adjusted, member): (f64, &Member)| Significance { adjusted, multiplicity: 1.0 / member.weight };
-        adjusted(&self.members).into_iter().zip(&self.members).map(significance)
-    }
-
-    /// The significance that one member has with another p-value, beside the same others.
-    pub fn with(&self, variant: &str, metric: Metric, p: f64) -> Option<Significance> {
-        let place = self.names.iter().position(|name| *name == (variant, metric.name))?;
-        let mut members = self.members.clone();
-        members[place].p = p;
-        Some(Significance { adjusted: adjusted(&members)[place], multiplicity: 1.0 / members[place].weight })
-    }
+    Judgement { verdicts, typical, comparisons: family.members(), runtime }
 }
 
 /// Half the width of the widest interval that decides when `--precision` is reached: over the deciding metrics, every

@@ -11,6 +11,7 @@ mod comparison;
 mod decision;
 pub mod distribution;
 mod effect;
+mod family;
 mod floor;
 mod judge;
 pub mod multiple_testing;

@@ -8,7 +8,7 @@ use widthwise_experiment::Metric;
 
 use crate::comparison::{baselines, compare, log_ratios, Comparison, Obstacle, FEWEST_PAIRS};
 use crate::decision::{blank, worded};
-use crate::judge::Family;
+use crate::family::Family;
 use crate::pairs::{Campaign, Pair, RUNTIME_CPU, WITH_RUNTIME};
 use crate::rng::Rng;
 use crate::wording::{numbers, share, share_between};
