@@ -138,11 +138,11 @@ fn growth(report: &Scaling) -> Vec<String> {
         let noun = if row.processes == 1 { table.mode.singular() } else { table.mode.noun() };
         let smallest = table.rows.first().map_or(1, |row| row.processes);
         let gain = match &row.speed_up {
-            Ok(_) if row.processes > smallest => {
+            Ok(figure) if row.processes > smallest => {
                 let times = ranged(&row.speed_up, 2);
                 match word(report, &row.speed_up) {
                     Word::Higher => format!(", {times} times that of {smallest}"),
-                    Word::Withheld if report.floor().is_none() => {
+                    Word::Withheld if figure.bounds.is_some() => {
                         format!(", {times} times that of {smallest} (without a detection floor, it may be chance)")
                     }
                     _ => format!(", not clearly more than that of {smallest} ({times} times it)"),
