@@ -139,7 +139,7 @@ fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
 }
 
 /// Kinds of calls in `tests/x32/steps/interrupted.c`.
-const INTERRUPTED: usize = 8;
+const INTERRUPTED: usize = 10;
 
 #[test]
 fn signals_at_any_instruction_of_the_runtime_are_neither_lost_nor_reordered() {

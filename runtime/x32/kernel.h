@@ -111,7 +111,13 @@ struct rlimit {
 #define SIGKILL 9
 #define SIGSEGV 11
 #define SIGCHLD 17
+#define SIGCONT 18
 #define SIGSTOP 19
+#define SIGTSTP 20
+#define SIGTTIN 21
+#define SIGTTOU 22
+#define SIGURG 23
+#define SIGWINCH 28
 #define SIGPOLL 29
 #define SIGSYS 31
 #define SIGNALS 64

@@ -63,6 +63,22 @@ void signals_die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 
     this_thread()->ends = 1;
 }
 
+#define IGNORED_BY_DEFAULT                                                                                   \
+    (SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGCONT) | SIGNAL_BIT(SIGURG) | SIGNAL_BIT(SIGWINCH))
+#define STOPS_BY_DEFAULT (SIGNAL_BIT(SIGTSTP) | SIGNAL_BIT(SIGTTIN) | SIGNAL_BIT(SIGTTOU))
+
+/* Of a signal without a handler: one of the three that the runtime needs, or one whose handler went while it
+ * was held. What stops is the kernel's to do, when the context is in force. */
+static void deliver_default(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
+    if (STOPS_BY_DEFAULT & SIGNAL_BIT(signal)) {
+        struct kernel_sigaction plain = {.handler = SIG_DFL};
+        KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
+        signals_send_again(signal, info);
+    } else if (!(IGNORED_BY_DEFAULT & SIGNAL_BIT(signal))) {
+        signals_die_of(signal, info, context);
+    }
+}
+
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
  * built, which sigsuspend and its like make another one than the context's. */
 int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
@@ -79,9 +95,8 @@ int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         return 0;
     }
     if (action.handler <= SIG_IGN) {
-        /* Only the three that the runtime needs come here without a handler. */
         if (action.handler == SIG_DFL || forced) {
-            signals_die_of(signal, info, context);
+            deliver_default(signal, info, context);
         }
         return 0;
     }

@@ -50,6 +50,8 @@ void signals_take_from_frame(struct sigcontext *registers, const struct thread *
                              const struct frame *frame);
 
 /* signals.c */
+/* Puts it back into the kernel's queue, for this thread. */
+void signals_send_again(i32 signal, const struct siginfo64 *info);
 void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
 #endif

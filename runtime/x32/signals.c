@@ -125,7 +125,7 @@ static int is_put_back(const struct thread *thread, i32 signal, const struct uco
            (within_handler(thread, registers->rsp) && blocks_all(context));
 }
 
-static void send_again(i32 signal, const struct siginfo64 *info) {
+void signals_send_again(i32 signal, const struct siginfo64 *info) {
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
@@ -136,7 +136,7 @@ static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *
     thread->faults_blocked |= mask & FAULTS;
     thread->puts_mask_back = 1;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
-    send_again(signal, info);
+    signals_send_again(signal, info);
 }
 
 /* Of SIGSYS, whose handler lets signals in, where it does not end in the runtime: none may be held when it
@@ -168,7 +168,7 @@ static int keeps_held_out(const struct thread *thread) {
  * it is to keep out come first all the same, and it waits for them. */
 static int deliver_sigsys(struct thread *thread, const struct siginfo64 *info, struct ucontext64 *context) {
     if (keeps_held_out(thread)) {
-        send_again(SIGSYS, info);
+        signals_send_again(SIGSYS, info);
         return deliver_held(thread, context);
     }
     int handled = signals_deliver(SIGSYS, info, context, context->mask);

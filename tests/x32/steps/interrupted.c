@@ -93,6 +93,17 @@ static int call_covered(void) {
     return result != 7;
 }
 
+/* By default WINCH does nothing, and TSTP stops; also where they come before the handler is gone. */
+static int catch_both(void) {
+    struct sigaction action = {.sa_sigaction = count, .sa_flags = SA_SIGINFO | SA_RESTART};
+    return sigaction(SIGWINCH, &action, NULL) || sigaction(SIGTSTP, &action, NULL);
+}
+static int ignore_both(void) {
+    return signal(SIGWINCH, SIG_IGN) == SIG_ERR || signal(SIGTSTP, SIG_DFL) == SIG_ERR;
+}
+static int default_winch(void) { return signal(SIGWINCH, SIG_DFL) == SIG_ERR; }
+static int default_tstp(void) { return signal(SIGTSTP, SIG_DFL) == SIG_ERR; }
+
 static int nothing(void) { return 0; }
 
 static const struct kind {
@@ -108,6 +119,8 @@ static const struct kind {
     {"raised", nothing, call_raise, nothing, 1, nothing},
     {"queued", nothing, call_queue, nothing, 1, nothing},
     {"waited", nothing, call_wait, nothing, 0, nothing},
+    {"ignored", catch_both, default_winch, ignore_both, 0, nothing},
+    {"stopped", catch_both, default_tstp, ignore_both, 0, nothing},
     {"guarded", block_sys, call_queue, nothing, 1, let_sys_in},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -127,6 +140,7 @@ static int is_right(int sent, int own_signals) {
     sigprocmask(SIG_BLOCK, NULL, &mask);
     for (int signal = 1; signal <= SIGNALS; signal++)
         right &= sigismember(&mask, signal) != 1;
+    right &= caught[SIGTSTP] + !!(sent & STOPPED) == !!(sent & TSTP);
     return right && wrong_masks == 0 && caught[SIGSEGV] == !!(sent & SEGV) &&
            caught[SIGSYS] == !!(sent & SYS) && caught[SIGRTMIN] == queued && caught[SIGUSR1] == own_signals;
 }
@@ -137,6 +151,7 @@ int main(void) {
     for (unsigned i = 0; i < sizeof wanted / sizeof *wanted; i++)
         sigaction(wanted[i], &action, NULL);
     sigaction(SIGRTMIN, &action, NULL);
+    setpgid(0, 0); /* not orphaned: what stops by default does */
     parent = getppid();
     self = getpid();
     int wrong = 0;
@@ -153,9 +168,10 @@ int main(void) {
             sent = breakpoint();
             now->ready();
             if (sent >= 0 && (failed || !is_right(sent, now->own_signals))) {
-                printf("%s, sent %d: failed %d, SEGV %d, SYS %d, USR1 %d, queued %d (%d %d %d), masks %d\n",
-                       now->name, sent, failed, caught[SIGSEGV], caught[SIGSYS], caught[SIGUSR1],
-                       caught[SIGRTMIN], values[0], values[1], values[2], wrong_masks);
+                printf("%s, sent %d: failed %d, SEGV %d, TSTP %d, SYS %d, USR1 %d, queued %d (%d %d %d), "
+                       "masks %d\n",
+                       now->name, sent, failed, caught[SIGSEGV], caught[SIGTSTP], caught[SIGSYS],
+                       caught[SIGUSR1], caught[SIGRTMIN], values[0], values[1], values[2], wrong_masks);
                 wrong++;
             }
             now->after();

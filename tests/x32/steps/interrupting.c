@@ -19,11 +19,12 @@
 #define PTRACE_GETSIGMASK_ 0x420a
 #define PTRACE_SETSIGMASK_ 0x420b
 
-static const int sets[] = {SEGV, QUEUE, SYS | QUEUE, SEGV | SYS | QUEUE};
+static const int sets[] = {SEGV, QUEUE | WINCH, SYS | QUEUE | TSTP, SEGV | SYS | QUEUE};
 enum { SETS = sizeof sets / sizeof *sets };
 
 static unsigned long places[MOST];
 static unsigned place_count;
+static int stopped; /* STOPPED, where a signal has stopped the program since it was cleared */
 
 /* A trap of a tracer's takes SIGTRAP out of the mask, where it was blocked as all others were. */
 static void block_again(void) {
@@ -38,8 +39,11 @@ static void block_again(void) {
 /* Goes on until the program stops: by which signal. */
 static int resume(int how, int signal) {
     int stopped_by = go_on(how, signal);
+    siginfo_t info;
     if (stopped_by == SIGTRAP)
         block_again();
+    else if (stopped_by == SIGTSTP && ptrace(PTRACE_GETSIGINFO, child, 0, &info) != 0)
+        stopped = STOPPED;
     return stopped_by;
 }
 
@@ -95,6 +99,10 @@ static void queue(int value) {
 static void send(int set) {
     for (int i = 0; i < QUEUED && set & QUEUE; i++)
         queue(i);
+    if (set & WINCH)
+        syscall(SYS_tgkill, child, child, SIGWINCH); /* before what is queued */
+    if (set & TSTP)
+        syscall(SYS_tgkill, child, child, SIGTSTP);
     if (set & SYS)
         kill(child, SIGSYS);
     if (set & SEGV)
@@ -113,6 +121,7 @@ static int send_at(unsigned long place, int set) {
         return 0;
     now.rip = place;
     ptrace(PTRACE_SETREGS, child, 0, &now);
+    stopped = 0;
     send(set);
     run_to_breakpoint();
     return 1;
@@ -130,7 +139,7 @@ int main(int count, char **words) {
             run_to_breakpoint();
             int sent = send_at(places[at / SETS], sets[at % SETS]);
             reached += sent;
-            answer(sent ? sets[at % SETS] : 0);
+            answer(sent ? sets[at % SETS] | stopped : 0);
         }
         printf("%u instructions, reached %u of %u times\n", place_count, reached, place_count * SETS);
         run_to_breakpoint();
