@@ -377,3 +377,77 @@ fn robust_mutexes_are_released_without_the_kernels_i386_entry_too() {
         "{check:?}"
     );
 }
+
+/// Options of IPv6 and IPv4 whose numbers lie among those of netfilter's tables: whether each can be set and read.
+const OPTIONS: &str = r#"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+static void tell(int socket, int level, int name) {
+    int value = 1, set = setsockopt(socket, level, name, &value, sizeof value) ? errno : 0;
+    socklen_t size = sizeof value;
+    int get = getsockopt(socket, level, name, &value, &size) ? errno : 0;
+    printf("%d %d: %d %d %d\n", level, name, set, get, get ? 0 : value);
+}
+int main(void) {
+    static const int of_6[] = {66, 67, 70, 72, 73, 74, 75, 76, 78, 80};
+    int six = socket(AF_INET6, SOCK_DGRAM, 0), four = socket(AF_INET, SOCK_STREAM, 0);
+    for (unsigned i = 0; six >= 0 && i < sizeof of_6 / sizeof *of_6; i++)
+        tell(six, SOL_IPV6, of_6[i]);
+    tell(four, SOL_IP, 80);
+    return 0;
+}
+"#;
+
+#[test]
+fn options_beside_those_of_netfilter_need_no_i386_entry() {
+    let lab = Laboratory::new();
+    lab.write("options.c", OPTIONS);
+    lab.gcc("-O1 -D_GNU_SOURCE options.c -o options-x86-64");
+    lab.gcc(&format!("{X32} -D_GNU_SOURCE options.c -o options-x32"));
+    let expected = output_of(&mut Command::new(lab.path("options-x86-64"))).stdout;
+    let runtime = widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let printed = output_of(Command::new(&runtime).arg("--no-i386").arg(lab.path("options-x32")));
+    assert_eq!((printed.status, printed.stdout.as_str()), (Some(0), expected.as_str()), "{printed:?}");
+}
+
+/// Starts its arguments in a process in which nothing that was writable becomes executable.
+const STRICT: &str = r#"
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    if (count < 2 || prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0))
+        return 3;
+    execv(words[1], words + 1);
+    return 2;
+}
+"#;
+
+const CLOCK: &str = r#"
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <time.h>
+int main(void) {
+    struct timespec now;
+    printf("%d %d\n", clock_gettime(CLOCK_MONOTONIC, &now), getauxval(AT_SYSINFO_EHDR) != 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn clocks_are_read_where_nothing_writable_becomes_executable() {
+    let lab = Laboratory::new();
+    lab.write("strict.c", STRICT);
+    lab.gcc("-O1 strict.c -o strict");
+    lab.write("clock.c", CLOCK);
+    let runtime = widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    for options in ["-static", ""] {
+        lab.gcc(&format!("{X32} {options} clock.c -o clock"));
+        let started = output_of(Command::new(lab.path("strict")).arg(&runtime).arg(lab.path("clock")));
+        if started.status == Some(3) {
+            return skipped("the kernel has no PR_SET_MDWE (Linux 6.3)");
+        }
+        assert_eq!((started.status, started.stdout.as_str()), (Some(0), "0 1\n"), "{options}: {started:?}");
+    }
+}

@@ -1,7 +1,6 @@
 #include "own_image.h"
 #include <elf.h>
 
-#define MFD_CLOEXEC 1U
 #define MFD_EXEC 0x10U /* since Linux 6.3, where the default may be otherwise */
 
 extern const u8 __executable_start[];

@@ -319,15 +319,23 @@ long call_recvmmsg(struct frame *frame) {
 #define MCAST_JOIN_GROUP 42
 #define MCAST_LEAVE_SOURCE_GROUP 47
 #define MCAST_MSFILTER 48
-#define NETFILTER_OPTIONS 64
 #define I386_GETSOCKOPT 365
 #define I386_SETSOCKOPT 366
 
+/* The tables of netfilter, by their ranges in nf_register_sockopt(): IPT_BASE_CTL, ARPT_BASE_CTL,
+ * EBT_BASE_CTL and all of IP_VS_BASE_CTL; IP6T_BASE_CTL, between whose numbers options of IPv6 itself are. */
+static int is_netfilter(u32 level, u32 name, int sets) {
+    if (level == SOL_IPV6) {
+        return name == 64 || name == 65 || (!sets && (name == 68 || name == 69));
+    }
+    return (name >= 64 && name <= 67) || (name >= 96 && name <= 99) || name >= 128;
+}
+
 /* Those that hold pointers (but for filters), or the tables of netfilter: where an x32 kernel's own handlers
  * ask in_compat_syscall(). */
-static int is_compat_only(u32 level, u32 name) {
+static int is_compat_only(u32 level, u32 name, int sets) {
     if (level == SOL_IP || level == SOL_IPV6) {
-        return (name >= MCAST_JOIN_GROUP && name <= MCAST_MSFILTER) || name >= NETFILTER_OPTIONS;
+        return (name >= MCAST_JOIN_GROUP && name <= MCAST_MSFILTER) || is_netfilter(level, name, sets);
     }
     return level == SOL_SCTP;
 }
@@ -360,7 +368,7 @@ long call_setsockopt(struct frame *frame) {
         u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
         return x32_gate(__NR_setsockopt, arguments);
     }
-    if (!is_compat_only(level, name)) {
+    if (!is_compat_only(level, name, 1)) {
         return forward(frame, __NR_setsockopt);
     }
     return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);
@@ -368,7 +376,7 @@ long call_setsockopt(struct frame *frame) {
 
 long call_getsockopt(struct frame *frame) {
     u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
-    if (!is_compat_only(level, name)) {
+    if (!is_compat_only(level, name, 0)) {
         return forward(frame, __NR_getsockopt);
     }
     return i386_call(I386_GETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);

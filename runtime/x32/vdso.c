@@ -61,19 +61,47 @@ static int find(u64 image, u64 targets[FUNCTIONS]) {
     return found;
 }
 
+static long map_written(const u64 targets[FUNCTIONS]) {
+    long page = space_map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(page)) {
+        return page;
+    }
+    copy_bytes((void *)page, x32_vdso, (size_t)(x32_vdso_end - x32_vdso));
+    copy_bytes((u8 *)page + (x32_vdso_targets - x32_vdso), targets, FUNCTIONS * sizeof *targets);
+    long result = KERNEL_3(__NR_mprotect, page, PAGE, PROT_READ | PROT_EXEC);
+    if (failed(result)) {
+        space_unmap((u64)page, PAGE);
+        return result;
+    }
+    return page;
+}
+
+/* The same where nothing that was writable may be executed (PR_SET_MDWE, SELinux): it takes more calls. */
+static long map_file(const u64 targets[FUNCTIONS]) {
+    u64 size = FUNCTIONS * sizeof *targets, place = (u64)(x32_vdso_targets - x32_vdso);
+    long file = KERNEL_2(__NR_memfd_create, "vdso", MFD_CLOEXEC), page = -ENOMEM;
+    if (failed(file)) {
+        return file;
+    }
+    if (KERNEL_3(__NR_write, file, x32_vdso, x32_vdso_end - x32_vdso) == x32_vdso_end - x32_vdso &&
+        KERNEL_4(__NR_pwrite64, file, targets, size, place) == (long)size) {
+        page = space_map(0, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    }
+    KERNEL_1(__NR_close, file);
+    return page;
+}
+
 u64 vdso_map(u64 kernel_vdso) {
     u64 targets[FUNCTIONS] = {0};
     if (kernel_vdso == 0 || find(kernel_vdso, targets) < FUNCTIONS) {
         return 0;
     }
-    long page = space_map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long page = map_written(targets);
+    page = failed(page) ? map_file(targets) : page;
     if (failed(page)) {
-        return 0;
+        return 0; /* the program makes calls instead */
     }
-    copy_bytes((void *)page, x32_vdso, (size_t)(x32_vdso_end - x32_vdso));
-    copy_bytes((u8 *)page + (x32_vdso_targets - x32_vdso), targets, sizeof targets);
     vdso.functions = (u64)page + (u64)(x32_vdso_functions - x32_vdso);
-    KERNEL_3(__NR_mprotect, page, PAGE, PROT_READ | PROT_EXEC);
     return (u64)page;
 }
 
