@@ -5,6 +5,7 @@
 #include "robust.h"
 #include "signals.h"
 #include "sites.h"
+#include "space.h"
 #include "stub_users.h"
 #include "user_memory.h"
 #include "x32.h"
@@ -40,6 +41,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
     if (result == 0) {
         x32_several_threads = 0;
         memory_forked();
+        space_forked();
         thread->area = 0;
         thread->is_vfork_child = 0;
         thread->sigsys_waiting = 0;

@@ -303,11 +303,14 @@ void space_begin(u64 mapping_base, int legacy) {
     mark_bits(word_at(mapping_base / PAGE / 64), 0, 1);
 }
 
+static u32 reads_again; /* a thread does */
+
+void space_forked(void) { reads_again = 0; }
+
 /* One line of /proc/self/maps begins with `low-high `. */
 void space_read_again(void) {
     LARGE static char buffer[4096];
-    static u32 busy;
-    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
+    if (__atomic_exchange_n(&reads_again, 1, __ATOMIC_ACQUIRE)) {
         return;
     }
     long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/thread-self/maps", O_CLOEXEC);
@@ -346,7 +349,7 @@ void space_read_again(void) {
         }
         KERNEL_1(__NR_close, fd);
     }
-    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&reads_again, 0, __ATOMIC_RELEASE);
 }
 
 /* Maps at exactly this address, and only where nothing is. Kernels before 4.17, and valgrind, take the
@@ -620,7 +623,8 @@ long space_break(u64 wanted) {
         if ((u64)result > heap_end) {
             space_take(heap_end, (u64)result - heap_end);
         } else {
-            space_free(ROUND_UP((u64)result, PAGE), heap_end - (u64)result);
+            u64 low = ROUND_UP((u64)result, PAGE);
+            space_free(low, ROUND_UP(heap_end, PAGE) - low);
         }
         heap_end = (u64)result;
         return result;

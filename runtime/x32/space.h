@@ -28,6 +28,8 @@ int space_is_shared(void);
 void space_note_shared(u64 address, u64 size, int is_shared);
 /* Reads which pages are taken from /proc/self/maps. */
 void space_read_again(void);
+/* In a copy of the process, where no other thread reads them. */
+void space_forked(void);
 /* At a place that was chosen there is another mapping, new or unknown till now. `attempt`: how often the same
  * request has met that. Many are made: of several threads that are given the same place one gets it, and may
  * be preempted before it has noted that; and the thread that reads /proc for all may be, too. */

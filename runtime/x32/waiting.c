@@ -153,6 +153,9 @@ long call_io_setup(struct frame *frame) {
                      ? place
                      : KERNEL_5(__NR_mremap, context, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
     if (failed(moved)) {
+        if (!failed(place)) {
+            space_unmap((u64)place, size);
+        }
         KERNEL_1(__NR_io_destroy, context);
         return -ENOMEM;
     }
