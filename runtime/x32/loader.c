@@ -105,7 +105,9 @@ static void map_segment(const char *path, long fd, const struct segment *segment
             cannot_map(path, segment, page, result);
         }
         zero = ROUND_UP(file_end, PAGE);
-        clear_tail(path, segment, file_end);
+        if (end > file_end) { /* elf_load(), fs/binfmt_elf.c: else it is the file's */
+            clear_tail(path, segment, file_end);
+        }
     }
     if (ROUND_UP(end, PAGE) > zero) {
         long result =
@@ -170,7 +172,9 @@ static void load_interpreter(struct program *program, struct beginning *beginnin
     if (program->interpreter.image.interpreter_size != 0) {
         give_up(126, "%s: its interpreter %s wants an interpreter itself", path, name);
     }
-    map_image(&program->interpreter, name, file, 0, !program->interpreter.image.movable);
+    const struct image *interpreter = &program->interpreter.image;
+    map_image(&program->interpreter, name, file, interpreter->movable ? 0 : interpreter->low,
+              !interpreter->movable);
     KERNEL_1(__NR_close, file);
     program->has_interpreter = 1;
 }

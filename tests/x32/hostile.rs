@@ -72,6 +72,18 @@ fn plain() -> Vec<u8> {
     program(2, TEXT.address, &[HEADERS, TEXT, DATA])
 }
 
+/// The same, with segments and the name of an interpreter.
+fn with_interpreter(kind: u16, interpreter: &Path, segments: &[Segment]) -> Vec<u8> {
+    let mut name = interpreter.to_str().unwrap().as_bytes().to_vec();
+    name.push(0);
+    let size = name.len() as u32;
+    let named = Segment { kind: PT_INTERP, offset: 0x1900, file_size: size, memory_size: size, ..HEADERS };
+    let mut file = program(kind, TEXT.address, &[&[named], segments].concat());
+    file.resize(0x1900, 0);
+    file.extend(name);
+    file
+}
+
 /// Everything a run may come to: what was printed, and `exit 126` or the like.
 struct CommandOutput {
     text: String,
@@ -234,17 +246,7 @@ fn headers_that_lie_are_refused() {
 #[test]
 fn an_interpreter_that_is_none_is_refused() {
     let bench = Bench::new();
-    let with = |interpreter: &Path| {
-        let mut name = interpreter.to_str().unwrap().as_bytes().to_vec();
-        name.push(0);
-        let size = name.len() as u32;
-        let named =
-            Segment { kind: PT_INTERP, offset: 0x1900, file_size: size, memory_size: size, ..HEADERS };
-        let mut file = program(2, TEXT.address, &[named, HEADERS, TEXT]);
-        file.resize(0x1900, 0);
-        file.extend(name);
-        file
-    };
+    let with = |interpreter: &Path| with_interpreter(2, interpreter, &[HEADERS, TEXT]);
     let other = bench.folder.path().join("other");
     std::fs::write(&other, b"no interpreter").unwrap();
     open_to_all(&other, 0o755);
@@ -256,6 +258,40 @@ fn an_interpreter_that_is_none_is_refused() {
     open_to_all(&fifo, 0o777);
     bench.refuses_bytes("a pipe", &with(&fifo));
     bench.refuses_bytes("a 64-bit program", &with(&programs::built().join("child-x86-64")));
+}
+
+#[test]
+fn an_interpreter_with_a_fixed_place_runs() {
+    const PLACE: u32 = 0x1000_0000;
+    let bench = Bench::new();
+    let interpreter = bench.folder.path().join("interpreter");
+    let text = Segment { address: PLACE + CODE_AT as u32, ..TEXT };
+    std::fs::write(&interpreter, program(2, text.address, &[Segment { address: PLACE, ..HEADERS }, text]))
+        .unwrap();
+    open_to_all(&interpreter, 0o755);
+    // What ends with 7 is the interpreter: the program's own text cannot be executed.
+    let of_program = [HEADERS, Segment { flags: 4, ..TEXT }];
+    for kind in [2, 3] {
+        let output = bench.run_bytes(&with_interpreter(kind, &interpreter, &of_program));
+        assert_eq!((output.text.as_str(), output.end.as_str()), ("", "exit 7"), "kind {kind}");
+    }
+}
+
+#[test]
+fn behind_a_segment_its_last_page_is_cleared_only_where_the_segment_goes_on_in_memory() {
+    let bench = Bench::new();
+    for (memory_size, status) in [(16, "exit 9"), (17, "exit 0")] {
+        let data = Segment { memory_size, ..DATA };
+        let mut file = program(2, TEXT.address, &[HEADERS, TEXT, data]);
+        file.push(9);
+        // movzbl address,%edi; mov $0x4000003c,%eax; syscall
+        let mut code = vec![0x0f, 0xb6, 0x3c, 0x25];
+        code.extend((data.address + data.file_size).to_le_bytes());
+        code.extend([0xb8, 0x3c, 0, 0, 0x40, 0x0f, 0x05]);
+        file[CODE_AT..CODE_AT + code.len()].copy_from_slice(&code);
+        let output = bench.run_bytes(&file);
+        assert_eq!((output.text.as_str(), output.end.as_str()), ("", status), "{memory_size} bytes");
+    }
 }
 
 /// Numbers that are the same in every run: xorshift64, G. Marsaglia, "Xorshift RNGs", 2003.
