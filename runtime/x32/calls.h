@@ -53,6 +53,10 @@ long call_ioctl(struct frame *frame);
 /* memory_calls.c */
 long call_mmap(struct frame *frame);
 long call_munmap(struct frame *frame);
+long call_madvise(struct frame *frame);
+/* Before an advice: whether the sites are held until it has been given. */
+int memory_advice_begins(u64 advice, const struct iovec64 *ranges, u64 count);
+void memory_advice_ends(int held);
 long call_mremap(struct frame *frame);
 long call_mprotect(struct frame *frame);
 long call_brk(struct frame *frame);

@@ -51,6 +51,7 @@ static const struct {
     {179, 130},     /* rt_sigsuspend */
     {186, 525},     /* sigaltstack */
     {190, REFUSED}, /* vfork */
+    {219, 28},      /* madvise */
     {252, 231},     /* exit_group */
     {295, 257},     /* openat */
     {305, 267},     /* readlinkat */

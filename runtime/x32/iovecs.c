@@ -103,7 +103,9 @@ long call_process_madvise(struct frame *frame) {
         return wrong(frame->rdi, result);
     }
     u64 arguments[6] = {frame->rdi, (u64)vectors.at, vectors.count, frame->r10, frame->r8, 0};
+    int held = memory_advice_begins((u32)frame->r10, vectors.at, vectors.count);
     result = x32_gate(__NR_process_madvise, arguments);
+    memory_advice_ends(held);
     vectors_free(&vectors);
     return result;
 }

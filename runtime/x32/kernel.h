@@ -75,6 +75,11 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define MREMAP_FIXED 2
 #define MREMAP_DONTUNMAP 4
 
+#define MADV_DONTNEED 4
+#define MADV_FREE 8
+#define MADV_DONTNEED_LOCKED 24
+#define MADV_GUARD_INSTALL 102
+
 #define RLIMIT_DATA 2
 #define RLIMIT_STACK 3
 #define RLIM_INFINITY (~0UL)

@@ -178,6 +178,34 @@ long call_mprotect(struct frame *frame) {
     return frame->rdx & PROT_READ ? protect(frame) : TAKING_AWAY(protect(frame));
 }
 
+static int drops_pages(u64 advice) {
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_DONTNEED_LOCKED ||
+           advice == MADV_GUARD_INSTALL;
+}
+
+/* A page of text that is dropped comes again as the file has it: of a site that goes on in the next page,
+ * half would be rewritten. */
+int memory_advice_begins(u64 advice, const struct iovec64 *ranges, u64 count) {
+    int held = 0;
+    for (u64 i = 0; i < count && drops_pages(advice); i++) {
+        held = held || hold_text(ranges[i].base, ranges[i].size);
+        if (held) {
+            sites_put_back(ranges[i].base, ranges[i].size);
+        }
+    }
+    return held;
+}
+
+void memory_advice_ends(int held) { let_go(held); }
+
+long call_madvise(struct frame *frame) {
+    const struct iovec64 range = {frame->rdi, frame->rsi};
+    int held = memory_advice_begins((u32)frame->rdx, &range, 1);
+    long result = forward(frame, __NR_madvise);
+    let_go(held);
+    return result;
+}
+
 long call_brk(struct frame *frame) {
     u64 wanted = frame->rdi, end = space_heap_end();
     if (wanted != 0 && wanted < end && hold_text(wanted, end - wanted)) {

@@ -110,7 +110,7 @@ static int touches(const struct record *record, struct range range) {
            record->site.address + record->site.size > range.low;
 }
 
-void sites_restore(u64 address, u64 size) {
+void sites_put_back(u64 address, u64 size) {
     struct range range = pages_of(address, size);
     struct record *record;
     for (u32 i = 0; (record = record_at(i)) != NULL; i++) {
@@ -118,7 +118,11 @@ void sites_restore(u64 address, u64 size) {
             record_leave(record);
         }
     }
-    forget_text(range);
+}
+
+void sites_restore(u64 address, u64 size) {
+    sites_put_back(address, size);
+    forget_text(pages_of(address, size));
 }
 
 /* The kernel counts what was writable once as the process's own memory (VM_ACCOUNT, mprotect_fixup), and so

@@ -39,6 +39,8 @@ int sites_have_text(u64 address, u64 size);
 void sites_text(u64 address, u64 size);
 /* Text is to be written or moved by the program: before, its own bytes are put back. */
 void sites_restore(u64 address, u64 size);
+/* The same of what stays text. */
+void sites_put_back(u64 address, u64 size);
 /* Before mremap, which refuses a range of several mappings: rewritten pages become one mapping with the rest.
  */
 void sites_join(u64 address, u64 size);
