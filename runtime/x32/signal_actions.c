@@ -9,12 +9,17 @@ void x32_begin_handler(i32 signal, struct siginfo64 *info, struct ucontext64 *co
     (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |        \
      SA_EXPOSE_TAGBITS | SA_RESTORER)
 
+void signals_hold_actions(void) { actions_hold(); }
+void signals_let_actions_go(void) { actions_let_go(); }
+
 void signals_share_actions(struct thread *child, int share) {
     const struct thread *thread = this_thread();
     child->actions = thread->actions;
     child->owner = thread->owner;
     if (!share) {
+        actions_hold();
         copy_bytes(child->own_actions, thread->actions, sizeof child->own_actions);
+        actions_let_go();
         child->actions = child->own_actions;
         child->owner = child;
     }
@@ -111,6 +116,30 @@ void signals_after_failed_exec(void) {
     }
 }
 
+/* `action`: the new one, or null. */
+static long exchange(i32 signal, const struct sigaction32 *action, struct sigaction32 *before) {
+    long result = 0;
+    actions_hold();
+    struct sigaction32 *entry = action_of(signal), had = *entry;
+    *before = had;
+    if (had.handler <= SIG_IGN && !is_ours(signal)) {
+        /* Inherited, or reset by SA_RESETHAND. */
+        struct kernel_sigaction kernel;
+        if (!failed(KERNEL_4(__NR_rt_sigaction, signal, 0, &kernel, 8)) && kernel.handler <= SIG_IGN) {
+            before->handler = (u32)kernel.handler;
+        }
+    }
+    if (action != NULL) {
+        *entry = *action;
+        result = signals_set_kernel_action(signal, action);
+        if (failed(result)) {
+            *entry = had;
+        }
+    }
+    actions_let_go();
+    return result;
+}
+
 long call_rt_sigaction(struct frame *frame) {
     u64 signal = (u32)frame->rdi, act = (u32)frame->rsi, old = (u32)frame->rdx;
     struct sigaction32 action, before;
@@ -123,29 +152,19 @@ long call_rt_sigaction(struct frame *frame) {
     if (signal < 1 || signal > SIGNALS || (act != 0 && (signal == SIGKILL || signal == SIGSTOP))) {
         return -EINVAL;
     }
-    before = *action_of((i32)signal);
-    if (before.handler <= SIG_IGN && !is_ours((i32)signal)) {
-        /* Inherited, or reset by SA_RESETHAND. */
-        struct kernel_sigaction kernel;
-        if (!failed(KERNEL_4(__NR_rt_sigaction, signal, 0, &kernel, 8)) && kernel.handler <= SIG_IGN) {
-            before.handler = (u32)kernel.handler;
-        }
-    }
     if (act != 0) {
         action.flags &= UAPI_FLAGS;
+        action.mask &= ~NEVER_BLOCKED;
         if (is_ours((i32)signal) && action.handler == SIG_IGN) {
             i386_entry_is_there(); /* found out by a fault */
         }
-        action.mask &= ~NEVER_BLOCKED;
-        *action_of((i32)signal) = action;
-        long result = signals_set_kernel_action((i32)signal, &action);
-        if (failed(result)) {
-            *action_of((i32)signal) = before;
-            return result;
-        }
-        if (signal == SIGSYS && (this_thread()->guards_sigsys || action.handler == SIG_IGN)) {
-            signals_guard_sigsys(this_thread(), signals_keeps_sigsys_out(this_thread()));
-        }
+    }
+    long result = exchange((i32)signal, act != 0 ? &action : NULL, &before);
+    if (failed(result)) {
+        return result;
+    }
+    if (act != 0 && signal == SIGSYS && (this_thread()->guards_sigsys || action.handler == SIG_IGN)) {
+        signals_guard_sigsys(this_thread(), signals_keeps_sigsys_out(this_thread()));
     }
     if (old != 0 && WRITE_USER(old, before) < 0) {
         return -EFAULT;

@@ -71,22 +71,35 @@ void signals_die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 
  * was held. What stops is the kernel's to do, when the context is in force. */
 static void deliver_default(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
     if (STOPS_BY_DEFAULT & SIGNAL_BIT(signal)) {
-        struct kernel_sigaction plain = {.handler = SIG_DFL};
-        KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
+        actions_hold();
+        if (action_of(signal)->handler == SIG_DFL) {
+            signals_set_kernel_action(signal, action_of(signal)); /* SA_RESETHAND leaves it to the kernel */
+        }
+        actions_let_go();
         signals_send_again(signal, info);
     } else if (!(IGNORED_BY_DEFAULT & SIGNAL_BIT(signal))) {
         signals_die_of(signal, info, context);
     }
 }
 
+/* The action by which a signal is delivered. SA_RESETHAND takes its handler away, and no other one that comes
+ * after. */
+static struct sigaction32 take_action(i32 signal) {
+    actions_hold();
+    struct sigaction32 *entry = action_of(signal), action = *entry;
+    if (action.handler > SIG_IGN && (action.flags & SA_RESETHAND)) {
+        entry->handler = SIG_DFL;
+    }
+    actions_let_go();
+    return action;
+}
+
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
  * built, which sigsuspend and its like make another one than the context's. */
 int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
-    struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
     int forced = info->code > SI_USER && info->code != SI_TIMER && is_ours(signal);
-
     int sigsys_blocked = thread->waits_with_mask ? thread->wait_blocks_sigsys : thread->sigsys_blocked;
 
     if (signal == SIGSYS && sigsys_blocked) {
@@ -94,16 +107,13 @@ int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         thread->sigsys_info = *info;
         return 0;
     }
+    struct sigaction32 action = take_action(signal);
     if (action.handler <= SIG_IGN) {
         if (action.handler == SIG_DFL || forced) {
             deliver_default(signal, info, context);
         }
         return 0;
     }
-    if (action.flags & SA_RESETHAND) {
-        action_of(signal)->handler = SIG_DFL;
-    }
-
     u64 sp = registers->rsp - 128;
     i32 nested = on_alternate(thread, registers->rsp);
     if ((action.flags & SA_ONSTACK) && alternate_state(thread, registers->rsp) == 0) {

@@ -9,6 +9,7 @@
 #ifndef X32_SIGNAL_PARTS_H
 #define X32_SIGNAL_PARTS_H
 
+#include "lock.h"
 #include "signals.h"
 
 #define FAULTS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS))
@@ -17,6 +18,12 @@
 /* What the program has asked for. The kernel has the runtime's handler for every signal that has one here,
  * and for the three that the runtime itself needs. */
 static inline struct sigaction32 *action_of(i32 signal) { return &this_thread()->actions[signal]; }
+
+/* The table and the kernel's actions change together. No signal handler of ours runs the program's, or takes
+ * this lock, before the runtime is left, so none need be blocked. A child in the same memory that has a table
+ * of its own has a lock of its own. */
+static inline void actions_hold(void) { lock_take(&this_thread()->owner->actions_lock); }
+static inline void actions_let_go(void) { lock_release(&this_thread()->owner->actions_lock); }
 
 /* Faults and trapped calls come to the runtime first, whatever the program asked for. */
 static inline int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }

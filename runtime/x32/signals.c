@@ -156,10 +156,12 @@ static int deliver_held(struct thread *thread, struct ucontext64 *context) {
 
 /* Whether the program's handler of SIGSYS blocks one of those that are held. */
 static int keeps_held_out(const struct thread *thread) {
-    const struct sigaction32 *action = action_of(SIGSYS);
+    actions_hold();
+    const struct sigaction32 action = *action_of(SIGSYS);
+    actions_let_go();
     int found = 0;
-    for (u32 i = 0; i < thread->held_count && action->handler > SIG_IGN; i++) {
-        found |= (action->mask & SIGNAL_BIT(thread->held[i].signal)) != 0;
+    for (u32 i = 0; i < thread->held_count && action.handler > SIG_IGN; i++) {
+        found |= (action.mask & SIGNAL_BIT(thread->held[i].signal)) != 0;
     }
     return found;
 }

@@ -25,6 +25,9 @@
 void signals_begin(void);
 /* Gives a child to come this thread's handlers, or a copy of them. */
 void signals_share_actions(struct thread *child, int share);
+/* Around a fork, whose child has the table and the kernel's actions as they are then. */
+void signals_hold_actions(void);
+void signals_let_actions_go(void);
 /* In a child that began with CLONE_CLEAR_SIGHAND: the program's handlers are gone, the runtime's are set
  * again. */
 void signals_after_clearing(void);

@@ -83,8 +83,9 @@ struct thread {
      * its memory but not its handlers (vfork, posix_spawn) has a copy. */
     struct sigaction32 *actions;
     struct thread
-        *owner; /* whose own_actions those are: its area is not used again before they have no user */
-    u32 users;  /* of own_actions */
+        *owner;       /* whose own_actions those are: its area is not used again before they have no user */
+    u32 users;        /* of own_actions */
+    u32 actions_lock; /* of own_actions, and of what the kernel has for them */
     struct sigaction32 own_actions[SIGNALS + 1];
 };
 
