@@ -91,8 +91,6 @@ const char *elf_read(const u8 *bytes, const u8 *program_headers, u16 count, u64 
     image->entry = header.e_entry;
     image->movable = header.e_type == ET_DYN;
     image->header_count = count;
-    /* Without PT_GNU_STACK the kernel makes the stack executable for EM_X86_64 only where the flag asks for
-     * it (arch/x86/include/asm/elf.h: ELF 64-bit exec-none). */
     for (u16 i = 0; i < count; i++) {
         Elf32_Phdr entry;
         const char *wrong = NULL;
@@ -110,6 +108,7 @@ const char *elf_read(const u8 *bytes, const u8 *program_headers, u16 count, u64 
             image->interpreter_size = entry.p_filesz;
             break;
         case PT_GNU_STACK:
+            image->states_stack = 1;
             image->executable_stack = (entry.p_flags & PF_X) != 0;
             break;
         default:

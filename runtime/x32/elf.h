@@ -22,7 +22,8 @@ struct image {
     u32 entry;
     u32 header_address; /* where the program headers will be, as linked; 0 where no segment holds them */
     u16 header_count;
-    u8 movable; /* ET_DYN */
+    u8 movable;      /* ET_DYN */
+    u8 states_stack; /* it has PT_GNU_STACK */
     u8 executable_stack;
     u32 interpreter_offset, interpreter_size; /* 0 where there is none */
 };

@@ -75,6 +75,8 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define MREMAP_FIXED 2
 #define MREMAP_DONTUNMAP 4
 
+#define READ_IMPLIES_EXEC 0x400000
+
 #define MADV_DONTNEED 4
 #define MADV_FREE 8
 #define MADV_DONTNEED_LOCKED 24

@@ -183,6 +183,11 @@ void program_load(struct program *program, struct beginning *beginning, long fd,
                   u64 random) {
     read_image(&program->main.image, beginning, fd, path);
     const struct image *image = &program->main.image;
+    if (!image->states_stack) {
+        /* What can be read can be executed: elf_read_implies_exec(), arch/x86/include/asm/elf.h, where x32
+         * counts as ia32 (TIF_ADDR32). */
+        KERNEL_1(__NR_personality, KERNEL_1(__NR_personality, 0xffffffff) | READ_IMPLIES_EXEC);
+    }
     if (!image->movable && image->low < 0x1000) {
         give_up(126, "%s: it wants to lie at address 0", path);
     }

@@ -270,7 +270,8 @@ fn an_interpreter_with_a_fixed_place_runs() {
         .unwrap();
     open_to_all(&interpreter, 0o755);
     // What ends with 7 is the interpreter: the program's own text cannot be executed.
-    let of_program = [HEADERS, Segment { flags: 4, ..TEXT }];
+    let stack = Segment { kind: PT_GNU_STACK, ..HEADERS };
+    let of_program = [HEADERS, Segment { flags: 4, ..TEXT }, stack];
     for kind in [2, 3] {
         let output = bench.run_bytes(&with_interpreter(kind, &interpreter, &of_program));
         assert_eq!((output.text.as_str(), output.end.as_str()), ("", "exit 7"), "kind {kind}");
