@@ -191,12 +191,21 @@ static long control_received(struct message *message) {
     return 0;
 }
 
+/* Room for the same in the kernel's layout. Where two messages have none, it is exact: no descriptor is
+ * installed that the program has no room for, and whose closing would release the process's locks of that
+ * file. */
+static u64 room_to_receive(u64 size) {
+    if (size < 2 * sizeof(struct control32) + 4) {
+        return size + sizeof(struct control64) - sizeof(struct control32);
+    }
+    return 2 * size + 256 < CONTROL_MOST ? 2 * size + 256 : CONTROL_MOST;
+}
+
 static long receive_message(u64 fd, u64 address, u64 flags) {
     struct message message;
     long result = message_read(&message, address);
     if (!failed(result) && message.narrow.control_size > 0 && message.narrow.control != 0) {
-        u64 size = 2UL * message.narrow.control_size + 256;
-        result = control_room(&message, size < CONTROL_MOST ? size : CONTROL_MOST);
+        result = control_room(&message, room_to_receive(message.narrow.control_size));
     }
     if (!failed(result)) {
         u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
