@@ -27,9 +27,17 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
         /* No signal may find the child without the runtime's handlers. */
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
     }
-    signals_hold_actions();
+    /* With CLONE_VFORK it would last until the child ends, which may wait for another thread. */
+    int holds_actions = !(flags & CLONE_VFORK);
+    if (holds_actions) {
+        signals_hold_actions();
+    }
     long result = x32_gate(number, arguments);
-    signals_let_actions_go();
+    if (holds_actions) {
+        signals_let_actions_go();
+    } else if (result == 0) {
+        signals_forget_holder();
+    }
     if (flags & CLONE_CLEAR_SIGHAND) {
         if (result == 0) {
             signals_after_clearing();

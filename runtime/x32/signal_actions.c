@@ -11,6 +11,7 @@ void x32_begin_handler(i32 signal, struct siginfo64 *info, struct ucontext64 *co
 
 void signals_hold_actions(void) { actions_hold(); }
 void signals_let_actions_go(void) { actions_let_go(); }
+void signals_forget_holder(void) { this_thread()->owner->actions_lock = 0; }
 
 void signals_share_actions(struct thread *child, int share) {
     const struct thread *thread = this_thread();

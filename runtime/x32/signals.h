@@ -28,6 +28,8 @@ void signals_share_actions(struct thread *child, int share);
 /* Around a fork, whose child has the table and the kernel's actions as they are then. */
 void signals_hold_actions(void);
 void signals_let_actions_go(void);
+/* In a child that began without: another thread may have held them, and is not there. */
+void signals_forget_holder(void);
 /* In a child that began with CLONE_CLEAR_SIGHAND: the program's handlers are gone, the runtime's are set
  * again. */
 void signals_after_clearing(void);
