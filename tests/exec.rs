@@ -451,3 +451,55 @@ fn clocks_are_read_where_nothing_writable_becomes_executable() {
         assert_eq!((started.status, started.stdout.as_str()), (Some(0), "0 1\n"), "{options}: {started:?}");
     }
 }
+
+/// A thread finds no room and reads the list of mappings, which is a pipe here. Whether a child that finds none reads the
+/// list, too, which is a file by then: 0 if so.
+const READS_AGAIN: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *look_for_room(void *nothing) {
+    while (mmap(NULL, 1 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+        ;
+    return nothing;
+}
+int main(void) {
+    mkdir("root", 0755), mkdir("root/proc", 0755), mkdir("root/proc/thread-self", 0755);
+    if (chroot("root") || chdir("/proc/thread-self") || mkfifo("maps", 0600))
+        return 3;
+    close(open("file", O_WRONLY | O_CREAT, 0644));
+    pthread_t thread;
+    pthread_create(&thread, NULL, look_for_room, NULL);
+    while (open("maps", O_WRONLY | O_NONBLOCK) < 0)
+        sched_yield();
+    rename("file", "maps");
+    int watch = inotify_init1(IN_NONBLOCK), status;
+    inotify_add_watch(watch, "maps", IN_OPEN);
+    pid_t child = fork();
+    if (child == 0) {
+        look_for_room(NULL);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    char event[4096];
+    _exit(read(watch, event, sizeof event) <= 0);
+}
+"#;
+
+#[test]
+fn a_child_looks_for_room_although_another_thread_did_so_when_it_was_forked() {
+    let lab = Laboratory::new();
+    lab.write("reads.c", READS_AGAIN);
+    lab.gcc(&format!("{X32} -w -static -pthread -D_GNU_SOURCE reads.c -o reads"));
+    let printed = exec(&lab, "./reads");
+    if printed.status == Some(3) {
+        return skipped("chroot is not permitted");
+    }
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+}
