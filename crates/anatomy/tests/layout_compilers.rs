@@ -339,3 +339,28 @@ fn virtual_bases_are_where_the_virtual_table_says() {
         }
     }
 }
+
+/// With DWARF 4 a static constant is a `DW_TAG_member` that has its value and no place in the object.
+#[test]
+fn a_static_member_with_a_value_is_no_part_of_an_object() {
+    let programs = Programs::new();
+    programs.write(
+        "static.cc",
+        "struct P { char tag; static const int kMax = 4; static constexpr long far = -1; long v; } p;\n\
+         template<int N> struct Row { static constexpr int n = N; short cells[N]; }; Row<3> row;\n",
+    );
+    for compiler in ["g++", "clang++"] {
+        if !is_installed(compiler) {
+            outcomes::skipped("clang++ is not installed");
+            continue;
+        }
+        for version in ["-gdwarf-3", "-gdwarf-4", "-gdwarf-5"] {
+            let layouts = layout::read(&programs.build(compiler, "static.cc", &[version]), 1).unwrap();
+            for (name, wanted) in [("P", &["tag", "v"][..]), ("Row<3>", &["cells"])] {
+                let of = layouts.aggregate(type_named(&layouts, name)).unwrap();
+                let members: Vec<_> = of.members.iter().filter_map(|member| member.name.as_deref()).collect();
+                assert_eq!(members, wanted, "{compiler} {version}: {of:?}");
+            }
+        }
+    }
+}

@@ -544,7 +544,7 @@ impl<'p, 'a> Reader<'p, 'a> {
                 }
                 dw::DW_TAG_member => {
                     // Static members have no place in an object.
-                    if die.has(flags::STATIC | flags::DECLARATION) && die.place == ABSENT {
+                    if die.has(flags::STATIC | flags::DECLARATION) {
                         continue;
                     }
                     role

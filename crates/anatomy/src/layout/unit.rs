@@ -70,8 +70,10 @@ pub(super) struct Die<'a> {
     pub origin: Ref,
     pub size: u64,
     pub alignment: u64,
-    /// Bytes from the beginning, of members; elements, of subranges; the value, of template arguments.
+    /// Bytes from the beginning, of members; elements, of subranges.
     pub place: u64,
+    /// Of template arguments.
+    pub value: u64,
     pub bit_size: u64,
     pub bit_offset: u64,
     pub data_bit_offset: u64,
@@ -343,6 +345,7 @@ impl Die<'_> {
             size: ABSENT,
             alignment: ABSENT,
             place: ABSENT,
+            value: ABSENT,
             bit_size: ABSENT,
             bit_offset: ABSENT,
             data_bit_offset: ABSENT,
@@ -387,7 +390,7 @@ fn read_attributes<'a>(
             dw::DW_AT_data_member_location => read_place(&value, die),
             dw::DW_AT_const_value => {
                 die.flags |= flags::STATIC;
-                die.place = number(&value);
+                die.value = number(&value);
             }
             dw::DW_AT_count | dw::DW_AT_upper_bound => {
                 die.place = number(&value);

@@ -91,7 +91,7 @@ impl<'a> Reader<'_, 'a> {
         if die.is_aggregate() && self.loaded[entry.slot as usize].table.is_clang {
             for index in self.template_arguments(entry) {
                 let argument = Entry { slot: entry.slot, index };
-                hasher.add(self.die(argument).place);
+                hasher.add(self.die(argument).value);
                 let to = self.die(argument).ty;
                 let target = self.resolve(entry.slot, to);
                 let target = target.map_or(VOID, |target| self.name_key(target, depth + 1));
@@ -220,8 +220,8 @@ impl<'a> Reader<'_, 'a> {
             between = ", ";
             let argument = Entry { slot: entry.slot, index };
             let die = self.die(argument).clone();
-            if die.tag == dw::DW_TAG_template_value_parameter && die.place != ABSENT {
-                to.push_str(&(die.place as i64).to_string());
+            if die.tag == dw::DW_TAG_template_value_parameter && die.value != ABSENT {
+                to.push_str(&(die.value as i64).to_string());
             } else if let Some(target) = self.resolve(entry.slot, die.ty) {
                 self.write_name(target, to, depth + 1);
             } else {
