@@ -101,11 +101,90 @@ fn is_of_another_call(before: &str) -> bool {
     false
 }
 
-/// Whether the `sizeof` at that place is a term of a sum.
+/// Whether the `sizeof` at that place is in a term of a sum: the product that it is a factor of ends at a plus or a minus, also
+/// if it is in brackets of its own.
 fn is_in_a_sum(code: &str, at: usize) -> bool {
     let behind = code[at + 6..].trim_start();
-    let rest = operand(behind).map_or("", |operand| &behind[operand.len()..]);
-    rest.trim_start().starts_with('+') || code[..at].trim_end().ends_with('+')
+    let (mut low, mut high) = (at, code.len() - behind.len() + operand(behind).map_or(0, str::len));
+    loop {
+        let open = match product_start(&code[..low]) {
+            End::Sum => return true,
+            End::Bracket(open) => Some(open),
+            End::Other => None,
+        };
+        let close = match product_end(&code[high..]) {
+            End::Sum => return true,
+            End::Bracket(close) => Some(high + close),
+            End::Other => None,
+        };
+        let (Some(open), Some(close)) = (open, close) else { return false };
+        if !matches!(last_word(&code[..open]), "" | "return") || code[..open].ends_with('>') {
+            // The arguments of a call.
+            return false;
+        }
+        (low, high) = (open, close + 1);
+    }
+}
+
+/// What a product ends at.
+enum End {
+    /// A plus or a minus.
+    Sum,
+    /// A round bracket that is not opened and closed within it.
+    Bracket(usize),
+    /// A comma, another operator, the end of the text.
+    Other,
+}
+
+/// Where the product begins that continues behind this text.
+fn product_start(text: &str) -> End {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices().rev() {
+        match c {
+            ')' | ']' => depth += 1,
+            '(' | '[' if depth > 0 => depth -= 1,
+            '(' => return End::Bracket(at),
+            _ if depth == 0 => {
+                if let Some(end) = end_of_product(text, at, c) {
+                    return end;
+                }
+            }
+            _ => {}
+        }
+    }
+    End::Other
+}
+
+/// Where the product ends that began before this text.
+fn product_end(text: &str) -> End {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' if depth > 0 => depth -= 1,
+            ')' => return End::Bracket(at),
+            _ if depth == 0 => {
+                if let Some(end) = end_of_product(text, at, c) {
+                    return end;
+                }
+            }
+            _ => {}
+        }
+    }
+    End::Other
+}
+
+/// Whether a character outside of brackets ends a product: not in `++`, `--`, `->` and `::`.
+fn end_of_product(text: &str, at: usize, c: char) -> Option<End> {
+    let (before, behind) = (&text[..at], &text[at + c.len_utf8()..]);
+    let is_double = before.ends_with(c) || behind.starts_with(c);
+    match c {
+        '+' | '-' if is_double || behind.starts_with('>') => None,
+        '+' | '-' => Some(End::Sum),
+        ':' if is_double => None,
+        ',' | ';' | '{' | '}' | '[' | ']' | '=' | '?' | ':' | '&' | '|' | '^' => Some(End::Other),
+        _ => None,
+    }
 }
 
 /// What `sizeof` is of, at the beginning of the text: `(type)`, `*variable`, `variable->member[0]`.
@@ -313,6 +392,28 @@ mod tests {
         assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [header("p"), header("v")]);
         assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [header("p")]);
         assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [pointee("b")]);
+        for line in [
+            "x = malloc(16 + n * sizeof(a));",
+            "x = malloc(sizeof(a) * n + 16);",
+            "x = malloc(sizeof(a) * (n + 1) - 16);",
+            "x = malloc(m->k + (size_t)n[i + 1] * sizeof(struct a));",
+            "x = malloc(16 + static_cast<std::size_t>(n) * sizeof(a));",
+            "x = malloc((n * sizeof(a)) + 16);",
+            "x = malloc(8 + (k++ * (sizeof(a))));",
+            "return (sizeof(a) * n) + 16;",
+        ] {
+            assert_eq!(mentions(line), [Mention::Header("a".to_owned())], "{line}");
+        }
+        for line in [
+            "x = malloc(m->n * sizeof(a));",
+            "x = malloc(n++ * sizeof(a)), y + 1;",
+            "x = malloc((n + 1) * sizeof(a) * (k - 1));",
+            "x = calloc(n + 1, sizeof(a));",
+            "x = (char *)malloc(std::size_t(n) * sizeof(a)) + 16;",
+            "x = malloc(n + 1 > 4 ? n * sizeof(a) : k[i + 1] * sizeof(a));",
+        ] {
+            assert_eq!(mentions(line), [size("a")], "{line}");
+        }
         let both = ["a", "b"].map(|name| Mention::Header(name.to_owned()));
         assert_eq!(mentions("x = malloc(sizeof(a) + n * sizeof(b));"), both);
         assert_eq!(
