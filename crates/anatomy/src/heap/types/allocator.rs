@@ -6,11 +6,22 @@ use crate::names::{closing_bracket, split, type_name_key, without_result};
 use super::model::Source;
 
 /// Functions that hand a request on unchanged.
-const PASSING: [&str; 9] = [
+///
+/// Those of C are frames of imported recordings and of programs that the recorder is linked into; glibc's `reallocarray` also
+/// elsewhere, since it calls `realloc` as a program does.
+const PASSING: [&str; 17] = [
     "operator new(",
     "operator new[](",
     "malloc",
     "calloc",
+    "realloc",
+    "reallocarray",
+    "__libc_reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
     "void* std::__1::__libcpp_operator_new<",
     "std::__1::__libcpp_allocate",
     "std::__1::__libcpp_operator_new<",
@@ -337,5 +348,13 @@ mod tests {
         assert_eq!(name(&[string]).map(|found| found.0).as_deref(), Some("wchar_t"));
         assert_eq!(name(&["strdup", "main"]), Some(("char".to_owned(), Some("strdup".to_owned()))));
         assert_eq!(name(&["strange", "main"]), None);
+    }
+
+    #[test]
+    fn functions_of_c_that_allocate_pass_the_request_on_and_those_that_begin_so_do_not() {
+        for function in ["malloc", "reallocarray", "__libc_reallocarray", "realloc", "posix_memalign"] {
+            assert!(is_passing(function), "{function}");
+            assert!(!is_passing(&format!("{function}_table")), "{function}");
+        }
     }
 }
