@@ -179,6 +179,13 @@ fn texts_with_ends_of_lines_and_mangled_names_are_read() {
         (recording.profile.frames[0].file.as_deref(), recording.profile.frames[0].line),
         (Some("a\nb\ns"), Some(7))
     );
+    // Paths may have what separates a symbol's version.
+    let paths =
+        heaptrack_of("s d /srv/p@2/my@a\ns c /w@2/tree.cc\ns 8 f@@LIB_1\ni 10 1 3 2 7\nt 1 0\na 8 1\n+ 0\n")
+            .expect("a recording");
+    let frame = &paths.profile.frames[0];
+    assert_eq!((frame.function.as_str(), frame.file.as_deref()), ("f", Some("/w@2/tree.cc")));
+    assert_eq!(frame.module, "my@a");
     let older = heaptrack::read(b"v 10100 2\ns /p\ns main f\ni 10 1 2 0 0\nt 1 0\na 8 1\n+ 0\n")
         .expect("a recording");
     assert_eq!(older.profile.frames[0].function, "main f");

@@ -210,6 +210,8 @@ struct Interpreter {
     command: String,
     page: u64,
     strings: Vec<String>,
+    /// The demangled names of those strings that are functions.
+    functions: FxHashMap<u32, String>,
     named: Vec<Named>,
     code_addresses: Vec<CodeAddress>,
     /// Numbers of a code address and of an outer stack.
@@ -325,7 +327,7 @@ impl Interpreter {
             }
             text
         };
-        let text = demangled(&String::from_utf8_lossy(text));
+        let text = String::from_utf8_lossy(text).into_owned();
         self.held += text.len() + size_of::<String>();
         self.strings.push(text);
         Ok(())
@@ -344,6 +346,13 @@ impl Interpreter {
         };
         while let Some(function) = words.next() {
             let function = string(function).ok_or_else(unexpected)?;
+            if let Some(name) = preceding(function).and_then(|index| self.strings.get(index)) {
+                self.functions.entry(function).or_insert_with(|| {
+                    let shown = demangled(name);
+                    self.held += shown.len() + size_of::<String>();
+                    shown
+                });
+            }
             // Without a file, nothing follows.
             let file = words.next().map_or(Some(0), string).ok_or_else(unexpected)?;
             let line = words.next().map_or(Some(0), |line| line?.try_into().ok()).ok_or_else(unexpected)?;
@@ -493,7 +502,7 @@ impl Interpreter {
         let mut frames: Vec<Frame> = named
             .iter()
             .map(|named| Frame {
-                function: string(named.function).map_or_else(address, str::to_owned),
+                function: self.functions.get(&named.function).cloned().unwrap_or_else(address),
                 file: string(named.file).map(str::to_owned),
                 line: Some(named.line).filter(|line| *line != 0),
                 module: module.clone(),
