@@ -165,6 +165,17 @@ static inline void unmapped(void *address, size_t size, uintptr_t entered) {
     }
 }
 
+static inline void moved(uint64_t numbers[6], uintptr_t code, uintptr_t stack, uintptr_t frame,
+                         uintptr_t entered) {
+    struct stream *stream = lifecycle_enter(entered);
+    state_unmaps();
+    if (stream != NULL) {
+        numbers[4] = recorder.stacks ? stack_number(stream, code, stack, frame) : 0;
+        recorder_write_event(stream, LOG_MOVE, 6, numbers);
+        lifecycle_leave(stream);
+    }
+}
+
 void *HOOK(mmap)(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
     if (UNLIKELY(!real_ready())) {
         errno = ENOMEM;
@@ -214,9 +225,10 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
     }
     void *found = REAL(mremap)(old, old_size, size, flags, wanted);
     if (found != MAP_FAILED && !is_allocators(CALLER_CODE)) {
-        /* After the call, which may fail and then changes nothing. */
-        unmapped(old, old_size, ENTERED);
-        mapped(found, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, CALLER, ENTERED);
+        /* After the call, which may fail and then changes nothing. Whether it is a file's is known of the old
+         * range only. */
+        uint64_t numbers[6] = {(uintptr_t)old, old_size, (uintptr_t)found, size, 0, (uint32_t)flags};
+        moved(numbers, CALLER, ENTERED);
     }
     return found;
 }

@@ -59,6 +59,8 @@
  *                               an event: the program itself mapped memory
  *   UNMAP    address..., bytes...
  *                               an event: the program itself unmapped memory
+ *   MOVE     address..., bytes..., new address..., new bytes..., node..., flags...
+ *                               an event: the program itself moved or resized memory; the flags are mremap's
  *   KEPT                        the block of the last FREE of this stream is still there: realloc had no room
  *   EXEC     process..., state..., length of its path..., path
  *                               the process of that number is about to execute the file (0), has failed to (1),
@@ -93,7 +95,8 @@ enum log_other {
     LOG_MAP,
     LOG_UNMAP,
     LOG_KEPT,
-    LOG_EXEC
+    LOG_EXEC,
+    LOG_MOVE
 };
 
 /* What came of a program that was to be executed: `state` of EXEC. */

@@ -25,6 +25,21 @@ static void keep(void *block) {
     kept = block;
 }
 
+/* 1 MiB at the end: neither the program's file nor reserved addresses are its memory. */
+static void map_memory(void) {
+    void *mine = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *other = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *reserved = mmap(NULL, 1 << 22, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int file = open("/proc/self/exe", O_RDONLY);
+    void *own_file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mine == MAP_FAILED || other == MAP_FAILED || munmap(other, 1 << 16) != 0 || reserved == MAP_FAILED ||
+        own_file == MAP_FAILED || close(file) != 0 ||
+        mremap(mine, 1 << 16, 1 << 20, MREMAP_MAYMOVE) == MAP_FAILED ||
+        mremap(own_file, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED) {
+        _exit(9);
+    }
+}
+
 /* 11 blocks of some 1000 bytes come, and 2 of them go: 11065 bytes in all, 9053 at the end, which is the
  * most. */
 static void every_function(void) {
@@ -47,11 +62,7 @@ static void every_function(void) {
     keep(strndup(text, 2000)); /* 1009 too */
     free(kept);                /* and goes */
     keep(malloc(1011));
-    void *mine = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    void *other = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mine == MAP_FAILED || other == MAP_FAILED || munmap(other, 1 << 16) != 0) {
-        _exit(9);
-    }
+    map_memory();
     if (realloc(kept, (size_t)-1 - 8192) != NULL) { /* no room: 1011 stays */
         _exit(9);
     }

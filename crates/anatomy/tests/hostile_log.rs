@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::log_writer::{block, exec, forget, free, module, node, number, Described, LogWriter, CHUNK};
+use crate::log_writer::{
+    block, exec, forget, free, map, module, moved, node, number, Described, LogWriter, CHUNK,
+};
 use proptest::prelude::*;
 use widthwise_anatomy::heap::symbols::profile;
 use widthwise_anatomy::heap::{History, LogError, LogFile, Loss, StackId, StackValues, Stacks, Symbols};
@@ -40,6 +42,36 @@ fn blocks_come_and_go_and_the_most_there_was_is_known() {
     assert_eq!((history.peak.count, history.peak.bytes, history.peak.main_bytes), (2, 32, 64));
     assert_eq!((history.end.count, history.end.bytes), (2, 32));
     assert_eq!(of_stack(&history, StackId::NONE), (3, 2, 2));
+}
+
+#[test]
+fn memory_that_the_program_maps_follows_every_way_of_mapping_over_it_and_of_moving_it() {
+    let (private, fixed, anonymous) = (2, 16, 32);
+    let own = |records: &[Vec<u8>]| {
+        let history = history(&[records.concat()]);
+        assert_eq!(history.faults, [] as [String; 0]);
+        (history.own_mapped_bytes, history.own_mapped_peak_bytes)
+    };
+    let memory = || map(0x10000, 0x4000, 3, private | anonymous);
+    let file = || map(0x10000, 0x4000, 3, private);
+    let move_with = |flags| moved((0x10000, 0x4000), (0x80000, 0x9000), flags);
+    assert_eq!(own(&[memory(), move_with(1)]), (0x9000, 0x9000));
+    assert_eq!(own(&[memory(), moved((0x10000, 0x4000), (0x10000, 0x1000), 0)]), (0x1000, 0x4000));
+    // MREMAP_DONTUNMAP.
+    assert_eq!(own(&[memory(), move_with(5)]), (0xd000, 0xd000));
+    assert_eq!(own(&[file(), move_with(1)]), (0, 0));
+    assert_eq!(own(&[move_with(1)]), (0, 0));
+    // Onto other memory.
+    let other = map(0x82000, 0x1000, 3, private | anonymous);
+    assert_eq!(own(&[file(), other, move_with(3)]), (0, 0x1000));
+    // A file over a part of it.
+    let over = map(0x11000, 0x1000, 1, private | fixed);
+    assert_eq!(own(&[memory(), over]), (0x3000, 0x4000));
+    // Addresses that are only reserved, of which a part is used.
+    let reserved = || map(0x10000, 8 << 30, 0, private | anonymous);
+    let used = map(0x12000, 0x2000, 3, private | fixed | anonymous);
+    assert_eq!(own(&[reserved(), used.clone()]), (0x2000, 0x2000));
+    assert_eq!(own(&[reserved(), used, reserved()]), (0, 0x2000));
 }
 
 #[test]

@@ -28,6 +28,7 @@ const MAP: u8 = layout::LOG_MAP as u8;
 const UNMAP: u8 = layout::LOG_UNMAP as u8;
 const KEPT: u8 = layout::LOG_KEPT as u8;
 const EXEC: u8 = layout::LOG_EXEC as u8;
+const MOVE: u8 = layout::LOG_MOVE as u8;
 
 // The lowest three bits of a block's attributes: how it was asked for.
 const CALLOC: u8 = layout::LOG_CALLOC as u8;
@@ -103,7 +104,20 @@ pub enum EventKind {
         bytes: u64,
         /// The stack of the call.
         stack: StackId,
+        /// As mmap(2) has them; 0 is memory that cannot be used.
+        protection: u64,
         /// As mmap(2) has them.
+        flags: u64,
+    },
+    /// The program itself moved or resized memory.
+    Moved {
+        /// Its address and size before.
+        from: (u64, u64),
+        /// Its address and size now.
+        to: (u64, u64),
+        /// The stack of the call.
+        stack: StackId,
+        /// As mremap(2) has them.
         flags: u64,
     },
     /// The program itself unmapped memory.
@@ -465,10 +479,16 @@ impl Stream<'_> {
                 self.forget(number);
             }
             MAP => {
-                let [address, bytes, node, _protection, flags] = self.numbers()?;
+                let [address, bytes, node, protection, flags] = self.numbers()?;
                 self.count(0);
                 let stack = self.node(node)?;
-                return Ok(Some(EventKind::Mapped { address, bytes, stack, flags }));
+                return Ok(Some(EventKind::Mapped { address, bytes, stack, protection, flags }));
+            }
+            MOVE => {
+                let [old, old_bytes, new, bytes, node, flags] = self.numbers()?;
+                self.count(0);
+                let stack = self.node(node)?;
+                return Ok(Some(EventKind::Moved { from: (old, old_bytes), to: (new, bytes), stack, flags }));
             }
             UNMAP => {
                 let [address, bytes] = self.numbers()?;

@@ -16,6 +16,8 @@ use crate::heap::stacks::{StackId, Stacks};
 const MOST_MOMENTS: usize = 2048;
 /// mmap(2), `MAP_ANONYMOUS`: what is mapped without it is a file.
 const ANONYMOUS: u64 = 0x20;
+/// mremap(2), `MREMAP_DONTUNMAP`: the old range stays mapped.
+const KEEPS_OLD: u64 = 4;
 /// A released block is searched in this many generations of ancestors.
 const MOST_GENERATIONS: u32 = 64;
 
@@ -88,7 +90,7 @@ pub struct Moment {
     pub mapped_bytes: u64,
     /// Of chunks in other arenas.
     pub arena_bytes: u64,
-    /// Bytes of memory, not of files, that the program itself mapped.
+    /// Bytes of memory, not of files, that the program itself mapped with a protection that allows access.
     pub own_bytes: u64,
 }
 
@@ -446,14 +448,15 @@ impl Account {
                 }
                 None => {}
             },
-            EventKind::Mapped { address, bytes, flags, .. } => {
-                if flags & ANONYMOUS != 0 {
-                    self.unmap(address, bytes);
-                    let high = address.saturating_add(bytes);
-                    self.maps.insert(address, high);
-                    self.now.own_bytes = self.now.own_bytes.saturating_add(high - address);
-                    self.own_peak = self.own_peak.max(self.now.own_bytes);
+            EventKind::Mapped { address, bytes, protection, flags, .. } => {
+                self.map(address, bytes, flags & ANONYMOUS != 0 && protection != 0);
+            }
+            EventKind::Moved { from: (old, old_bytes), to: (new, bytes), flags, .. } => {
+                let is_own = self.is_mapped(old);
+                if flags & KEEPS_OLD == 0 {
+                    self.unmap(old, old_bytes);
                 }
+                self.map(new, bytes, is_own);
             }
             EventKind::Unmapped { address, bytes } => self.unmap(address, bytes),
         }
@@ -500,6 +503,22 @@ impl Account {
             Some(gone) => self.gone.insert(event.stream, gone),
             None => self.gone.remove(&event.stream),
         };
+    }
+
+    /// Another mapping takes the place of those in the range. Files, and addresses that are only reserved, are not the program's memory.
+    fn map(&mut self, address: u64, bytes: u64, is_own: bool) {
+        self.unmap(address, bytes);
+        if is_own {
+            let high = address.saturating_add(bytes);
+            self.maps.insert(address, high);
+            self.now.own_bytes = self.now.own_bytes.saturating_add(high - address);
+            self.own_peak = self.own_peak.max(self.now.own_bytes);
+        }
+    }
+
+    /// Whether an address is in memory that the program mapped itself.
+    fn is_mapped(&self, address: u64) -> bool {
+        self.maps.range(..=address).next_back().is_some_and(|(_, high)| *high > address)
     }
 
     /// Removes a range from the program's mappings.

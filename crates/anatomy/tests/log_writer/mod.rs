@@ -171,3 +171,13 @@ pub fn time(ns: u64) -> Vec<u8> {
 pub fn number(number: u64) -> Vec<u8> {
     [vec![4, 3], leb(number)].concat()
 }
+
+/// The program maps memory.
+pub fn map(address: u64, bytes: u64, protection: u64, flags: u64) -> Vec<u8> {
+    [vec![4, 7], leb(address), leb(bytes), leb(0), leb(protection), leb(flags)].concat()
+}
+
+/// The program moves or resizes memory.
+pub fn moved(from: (u64, u64), to: (u64, u64), flags: u64) -> Vec<u8> {
+    [vec![4, 11], leb(from.0), leb(from.1), leb(to.0), leb(to.1), leb(0), leb(flags)].concat()
+}
