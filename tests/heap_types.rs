@@ -142,6 +142,9 @@ fn check_cpp(lab: &Laboratory, compiler: &str, options: &str, variants: &[(&str,
         let mut counted = known(COUNT, [16, 8], &[("pointers", -4), ("tail padding", -4)]);
         counted.causes.insert("lengths stored by new[]".to_owned(), -4);
         check("Counted[]", counted);
+        let mut owner = known(COUNT, [8, 4], &[("pointers", -4)]);
+        owner.causes.insert("lengths stored by new[]".to_owned(), -4);
+        check("Owner[]", owner);
         let buckets = printed_a[4];
         check("std::__detail::_Hash_node_base*", known(buckets, [8, 4], &[("pointers", -4)]));
         let node = row(&json, "std::__detail::_Hash_node<");

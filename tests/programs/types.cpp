@@ -36,6 +36,12 @@ struct Counted {
     short kind = 0;
 };
 
+// As large as the length that new[] stores.
+struct Owner {
+    ~Owner() { delete what; }
+    int *what = nullptr;
+};
+
 namespace own {
 struct Link {
     Link *next;
@@ -48,6 +54,7 @@ Shape *squares[COUNT];
 Box<long> *boxes[COUNT];
 own::Link *links;
 Counted *counted;
+Owner *owners;
 
 __attribute__((noinline)) static void make_shapes() {
     for (int i = 0; i < COUNT; i++) {
@@ -86,6 +93,7 @@ int main() {
     make_shapes();
     make_links();
     counted = new Counted[COUNT];
+    owners = new Owner[COUNT];
     printf("%zu %zu %zu %zu %zu %zu\n", sizeof(Square), sizeof(Box<long>), sizeof(own::Link), sizeof(Counted),
            texts.bucket_count(), queue.size());
     fflush(stdout);
@@ -93,5 +101,6 @@ int main() {
     void *last = operator new(1);
     operator delete(last);
     delete[] counted;
+    delete[] owners;
     return 0;
 }

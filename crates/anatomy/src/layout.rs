@@ -19,6 +19,8 @@ mod virtual_bases;
 pub use cause::{Cause, Differ, Share};
 pub use comparison::{compare, difference, Comparison, TypeDifference, Weights};
 pub use gather::{read, read_bytes};
-pub use model::{Aggregate, Bits, Kind, LayoutError, Layouts, Location, Member, Role, Type, TypeId, Unread};
+pub use model::{
+    Aggregate, Bits, Destructor, Kind, LayoutError, Layouts, Location, Member, Role, Type, TypeId, Unread,
+};
 pub use order::{better, Order};
 pub use segments::{Part, Piece, Segment};

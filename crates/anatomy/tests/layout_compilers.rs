@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use widthwise_anatomy::layout::{self, Layouts, TypeId};
+use widthwise_anatomy::layout::{self, Destructor, Layouts, TypeId};
 
 use crate::outcomes;
 use crate::programs::{is_installed, numbers, words, Programs, ABIS};
@@ -362,5 +362,38 @@ fn a_static_member_with_a_value_is_no_part_of_an_object() {
                 assert_eq!(members, wanted, "{compiler} {version}: {of:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_class_with_a_destructor_of_its_own_a_member_or_a_base_is_destroyed_by_code() {
+    let programs = Programs::new();
+    programs.write(
+        "destroyed.cc",
+        "struct Own { int* what; ~Own() { delete what; } };\n\
+         struct Derived : Own { int more; };\nstruct Within { short first; Own all[2][3]; };\n\
+         struct Virtual { virtual ~Virtual() = default; };\nstruct Same { int* what; ~Same() = default; };\n\
+         struct Plain { int number; void act() {} };\nunion Either { int number; Own* owner; };\n\
+         void act(Own*, Derived*, Within*, Virtual*, Same*, Plain* plain, Either*) { plain->act(); }\n",
+    );
+    for compiler in ["g++", "clang++"] {
+        if !is_installed(compiler) {
+            outcomes::skipped("clang++ is not installed");
+            continue;
+        }
+        let layouts = layout::read(&programs.build(compiler, "destroyed.cc", &["-gdwarf-5"]), 1).unwrap();
+        for (name, wanted) in [
+            ("Own", Destructor::NonTrivial),
+            ("Derived", Destructor::NonTrivial),
+            ("Within", Destructor::NonTrivial),
+            ("Virtual", Destructor::NonTrivial),
+            ("Plain", Destructor::Trivial),
+            ("Either", Destructor::Trivial),
+        ] {
+            assert_eq!(layouts.destructor(type_named(&layouts, name)), wanted, "{compiler} {name}");
+        }
+        // Clang does not note that a destructor is defaulted.
+        let same = layouts.destructor(type_named(&layouts, "Same"));
+        assert!(same == Destructor::Trivial || compiler == "clang++", "{compiler} {same:?}");
     }
 }

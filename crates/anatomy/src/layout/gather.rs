@@ -58,10 +58,10 @@ fn read_files(files: &Files, threads: usize, mut notes: Notes) -> Layouts {
     let mut notes = gathered.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     drop(program);
     layouts.describes_types = found.describes_types.load(Ordering::Relaxed);
-    let types = found.into_types();
+    let (types, destructors) = found.into_types();
     std::thread::scope(|scope| {
         let merging = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {
-            Merge::new(types, &mut layouts).run();
+            Merge::new(types, destructors, &mut layouts).run();
             virtual_bases::place(&mut layouts);
         });
         if merging.is_err() || merging.is_ok_and(|thread| thread.join().is_err()) {
@@ -128,6 +128,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Makes equal types one, and declarations the definition that another unit has.
 struct Merge<'l> {
     raw: FxHashMap<Key, RawType>,
+    destructors: FxHashSet<Key>,
     definitions: FxHashMap<Box<str>, Option<Key>>,
     ids: FxHashMap<Key, Option<TypeId>>,
     known: FxHashMap<u64, Vec<TypeId>>,
@@ -136,7 +137,7 @@ struct Merge<'l> {
 }
 
 impl<'l> Merge<'l> {
-    fn new(raw: FxHashMap<Key, RawType>, layouts: &'l mut Layouts) -> Self {
+    fn new(raw: FxHashMap<Key, RawType>, destructors: FxHashSet<Key>, layouts: &'l mut Layouts) -> Self {
         let declared: FxHashSet<&str> = raw
             .values()
             .filter_map(|raw| match raw {
@@ -159,6 +160,7 @@ impl<'l> Merge<'l> {
         }
         Merge {
             raw,
+            destructors,
             definitions,
             ids: FxHashMap::default(),
             known: FxHashMap::default(),
@@ -259,6 +261,9 @@ impl<'l> Merge<'l> {
             RawType::Aggregate(raw) => Type::Aggregate(Box::new(self.aggregate(*raw, depth))),
         };
         let id = self.add(made);
+        if self.destructors.contains(&key) {
+            self.layouts.destructors.insert(id);
+        }
         self.ids.insert(key, Some(id));
         id
     }

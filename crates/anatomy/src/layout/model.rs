@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustc_hash::FxHashSet;
+
 /// A type's place in [`Layouts::types`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u32);
@@ -25,6 +27,8 @@ pub struct Layouts {
     pub describes_types: bool,
     /// What could not be read, each reason once, with the number of its cases.
     pub unread: Vec<Unread>,
+    /// Classes with a destructor that is not trivial, their members' and bases' aside.
+    pub(crate) destructors: FxHashSet<TypeId>,
     pub(crate) derived: Vec<Derived>,
 }
 
@@ -34,6 +38,18 @@ pub(crate) struct Derived {
     alignment: u64,
     nonvirtual_end: u64,
     is_dynamic: bool,
+    destructor: Destructor,
+}
+
+/// Whether the end of an object's lifetime runs code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Destructor {
+    /// It does not.
+    Trivial,
+    /// A part of the object is declared only.
+    Unknown,
+    /// It does: of the class, a base or a member.
+    NonTrivial,
 }
 
 /// Something that could not be read.
@@ -260,6 +276,11 @@ impl Layouts {
         self.derived[id.0 as usize].nonvirtual_end
     }
 
+    /// Whether the end of an object's lifetime runs code.
+    pub fn destructor(&self, id: TypeId) -> Destructor {
+        self.derived[id.0 as usize].destructor
+    }
+
     /// Whether objects of the class have a pointer to a virtual table.
     pub(crate) fn is_dynamic(&self, id: TypeId) -> bool {
         self.derived[id.0 as usize].is_dynamic
@@ -279,22 +300,38 @@ impl Layouts {
                     alignment: self.number_alignment(name, *size),
                     nonvirtual_end: *size,
                     is_dynamic: false,
+                    destructor: Destructor::Trivial,
                 },
                 Type::Pointer { size, .. } => Derived {
                     alignment: (*size).min(u64::from(self.address_size)).max(1),
                     nonvirtual_end: *size,
                     is_dynamic: false,
+                    destructor: Destructor::Trivial,
                 },
                 Type::Typedef { target, .. } => self.derived[target.0 as usize].clone(),
                 Type::Array { element, size, .. } => {
-                    let alignment = self.derived[element.0 as usize].alignment;
-                    Derived { alignment, nonvirtual_end: *size, is_dynamic: false }
+                    let Derived { alignment, destructor, .. } = self.derived[element.0 as usize];
+                    Derived { alignment, nonvirtual_end: *size, is_dynamic: false, destructor }
                 }
-                Type::Aggregate(aggregate) => self.derived_of(aggregate),
-                Type::Declared { .. } => Derived { alignment: 1, nonvirtual_end: 0, is_dynamic: false },
-                Type::Other { size, .. } => {
-                    Derived { alignment: 1, nonvirtual_end: *size, is_dynamic: false }
+                Type::Aggregate(aggregate) => {
+                    let mut of = self.derived_of(aggregate);
+                    if self.destructors.contains(&TypeId(index as u32)) {
+                        of.destructor = Destructor::NonTrivial;
+                    }
+                    of
                 }
+                Type::Declared { .. } => Derived {
+                    alignment: 1,
+                    nonvirtual_end: 0,
+                    is_dynamic: false,
+                    destructor: Destructor::Unknown,
+                },
+                Type::Other { size, .. } => Derived {
+                    alignment: 1,
+                    nonvirtual_end: *size,
+                    is_dynamic: false,
+                    destructor: Destructor::Trivial,
+                },
             };
             self.derived.push(derived);
         }
@@ -302,9 +339,14 @@ impl Layouts {
 
     /// The alignment is the largest of a member that the members' places do not contradict: a packed structure's is smaller.
     fn derived_of(&self, aggregate: &Aggregate) -> Derived {
-        let mut of = Derived { alignment: 1, nonvirtual_end: 0, is_dynamic: false };
+        let mut of =
+            Derived { alignment: 1, nonvirtual_end: 0, is_dynamic: false, destructor: Destructor::Trivial };
         for member in &aggregate.members {
             let below = &self.derived[member.ty.0 as usize];
+            // A union destroys none of its members ([class.dtor]).
+            if aggregate.kind != Kind::Union {
+                of.destructor = of.destructor.max(below.destructor);
+            }
             let mut own = member.explicit_alignment.unwrap_or(below.alignment);
             of.is_dynamic |= match member.role {
                 Role::VirtualTable | Role::VirtualBase => true,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gimli::constants as dw;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lines;
 use super::model::{Bits, Kind, Location, Role};
@@ -73,6 +73,8 @@ pub(super) struct RawMember {
 pub(super) struct Found {
     shards: Vec<Mutex<FxHashMap<Key, RawType>>>,
     name_bytes: AtomicUsize,
+    /// Classes with a destructor of their own. A unit may describe fewer of a class's functions than another.
+    destructors: Mutex<FxHashSet<Key>>,
     /// Whether any unit describes a type.
     pub describes_types: AtomicBool,
     hashing: [RandomState; 2],
@@ -83,6 +85,7 @@ impl Found {
         Found {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             name_bytes: AtomicUsize::new(0),
+            destructors: Mutex::default(),
             describes_types: AtomicBool::new(false),
             hashing: [RandomState::new(), RandomState::new()],
         }
@@ -93,14 +96,16 @@ impl Found {
         shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn into_types(self) -> FxHashMap<Key, RawType> {
+    /// The types, and the classes with a destructor of their own.
+    pub fn into_types(self) -> (FxHashMap<Key, RawType>, FxHashSet<Key>) {
         let mut all = FxHashMap::default();
         for shard in self.shards {
             let shard = shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
             all.reserve(shard.len());
             all.extend(shard);
         }
-        all
+        let destructors = self.destructors.into_inner();
+        (all, destructors.unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
@@ -516,7 +521,12 @@ impl<'p, 'a> Reader<'p, 'a> {
             dw::DW_TAG_structure_type => Kind::Struct,
             _ => Kind::Class,
         };
-        self.collect(hasher.finish(), |reader| {
+        let key = hasher.finish();
+        if die.has(flags::DESTRUCTOR) {
+            let destructors = self.found.destructors.lock();
+            destructors.unwrap_or_else(std::sync::PoisonError::into_inner).insert(key);
+        }
+        self.collect(key, |reader| {
             let members = members.iter().map(|member| reader.member(entry, member)).collect();
             RawType::Aggregate(Box::new(RawAggregate {
                 name: reader.type_name(entry),

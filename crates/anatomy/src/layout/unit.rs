@@ -50,6 +50,8 @@ pub(super) mod flags {
     pub const UPPER_BOUND: u8 = 32;
     /// The length is an expression or a reference: it is known to the program only.
     pub const VARIABLE_LENGTH: u8 = 64;
+    /// The class has a destructor that is not trivial, its members' and bases' aside.
+    pub const DESTRUCTOR: u8 = 128;
 }
 
 /// One entry.
@@ -254,7 +256,20 @@ pub(super) fn scan<'a>(
                 Scope::Transparent
             }
             Use::Function => {
-                entries.skip_attributes(abbreviation.attributes())?;
+                let within = match scopes.last() {
+                    Some(Scope::Die { index, .. }) if table.dies[*index as usize].is_aggregate() => {
+                        Some(*index)
+                    }
+                    _ => None,
+                };
+                match within {
+                    Some(index) => {
+                        if is_destructor(&mut entries, abbreviation.attributes(), table, resolve)? {
+                            table.dies[index as usize].flags |= flags::DESTRUCTOR;
+                        }
+                    }
+                    None => entries.skip_attributes(abbreviation.attributes())?,
+                }
                 Scope::Function { offset, index: NONE }
             }
             used if used == Use::KeepInside && !keeps(tag, table, scopes.last()) => {
@@ -283,6 +298,42 @@ pub(super) fn scan<'a>(
     }
     name_by_typedefs(table);
     Ok(())
+}
+
+/// Reads a member function. One that the compiler declares itself, or that is defaulted in the class, is as trivial as those of
+/// the members and bases, unless it is virtual.
+fn is_destructor<'a>(
+    entries: &mut EntriesRaw<'_, Slice<'a>>,
+    specifications: &[gimli::AttributeSpecification],
+    table: &UnitTable<'a>,
+    resolve: &dyn Fn(Text<'a>, &UnitTable<'a>) -> Option<&'a [u8]>,
+) -> Result<bool, gimli::Error> {
+    let (mut is_named, mut is_defaulted, mut is_virtual) = (false, false, false);
+    for (index, specification) in specifications.iter().enumerate() {
+        let name = specification.name();
+        let matters = matches!(
+            name,
+            dw::DW_AT_name | dw::DW_AT_defaulted | dw::DW_AT_artificial | dw::DW_AT_virtuality
+        );
+        if !matters {
+            entries.skip_attributes(std::slice::from_ref(specification))?;
+            continue;
+        }
+        let value = entries.read_attribute_inline(*specification)?.raw_value();
+        match name {
+            dw::DW_AT_name => {
+                is_named = resolve(text(&value), table).is_some_and(|name| name.starts_with(b"~"));
+                if !is_named {
+                    entries.skip_attributes(&specifications[index + 1..])?;
+                    return Ok(false);
+                }
+            }
+            dw::DW_AT_defaulted => is_defaulted |= number(&value) == u64::from(dw::DW_DEFAULTED_in_class.0),
+            dw::DW_AT_artificial => is_defaulted |= is_set(&value),
+            _ => is_virtual = number(&value) != 0,
+        }
+    }
+    Ok(is_named && (is_virtual || !is_defaulted))
 }
 
 /// Members and template parameters matter below types; those of functions do not.

@@ -16,7 +16,7 @@ use super::source_line::{allocating_calls, mentions, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
-use crate::layout::TypeId;
+use crate::layout::{Destructor, TypeId};
 use crate::names::{self, plain};
 
 /// No line of source is longer.
@@ -316,18 +316,21 @@ fn is_known(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
 fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
     let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, alignment: u64| {
         let fit = fit(name, size, id.clone(), origin, Source::SourceLine);
-        match (fit, shape) {
-            (Some(fit), Shape::Object) => fit.is_exact.then(|| fit.of(Certainty::High)),
-            (Some(fit), _) => Some(fit.of(Certainty::High)),
-            // Itanium C++ ABI, 2.7: the length stands before the first element, aligned as it; only if the type has a destructor.
-            (None, Shape::Elements) => {
-                let found = Found { cookie: alignment, ..of_type(name, size, id, Source::SourceLine) };
-                found
-                    .objects(&origin.values)
-                    .is_some()
-                    .then_some(Found { certainty: Certainty::Medium, ..found })
+        if shape == Shape::Object {
+            return fit.filter(|fit| fit.is_exact).map(|fit| fit.of(Certainty::High));
+        }
+        // Itanium C++ ABI, 2.7: the length stands before the first element, aligned as it; only if the type has a destructor. It may
+        // be as large as an element, so that both fit.
+        let destructor = id.as_ref().map_or(Destructor::Trivial, |(file, id)| file.layouts.destructor(*id));
+        let found = Found { cookie: alignment, ..of_type(name, size, id, Source::SourceLine) };
+        let fits_with_length = shape == Shape::Elements && found.objects(&origin.values).is_some();
+        match (fit, destructor) {
+            (_, Destructor::NonTrivial) if fits_with_length => {
+                Some(Found { certainty: Certainty::High, ..found })
             }
-            (None, _) => None,
+            (Some(fit), Destructor::Unknown) if fits_with_length => Some(fit.of(Certainty::Medium)),
+            (Some(fit), _) => Some(fit.of(Certainty::High)),
+            (None, _) => fits_with_length.then_some(Found { certainty: Certainty::Medium, ..found }),
         }
     };
     let whole = files.iter().find_map(|file| {
