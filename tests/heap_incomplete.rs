@@ -130,6 +130,9 @@ fn a_process_killed_by_a_signal_is_distinguished_from_exit_and_exec() {
            const char *way = words[1];\n  (void)count;\n\
            if (!strcmp(way, \"kill\")) raise(SIGKILL);\n\
            if (!strcmp(way, \"_exit\")) _exit(0);\n  if (!strcmp(way, \"_Exit\")) _Exit(0);\n\
+           if (!strcmp(way, \"quick_exit\")) quick_exit(0);\n\
+           if (!strcmp(way, \"daemon\")) { if (daemon(1, 1)) return 9; block = malloc(50); }\n\
+           if (!strcmp(way, \"killed-daemon\")) { if (daemon(1, 1)) return 9; block = malloc(50); raise(SIGKILL); }\n\
            if (!strcmp(way, \"exec\")) execl(words[0], words[0], \"return\", NULL);\n\
            if (!strcmp(way, \"thread\")) { pthread_create(&thread, NULL, leave, NULL); pthread_join(thread, NULL); }\n\
            if (!strcmp(way, \"last-thread\")) pthread_exit(NULL);\n\
@@ -145,6 +148,9 @@ fn a_process_killed_by_a_signal_is_distinguished_from_exit_and_exec() {
             ("kill", true),
             ("_exit", false),
             ("_Exit", false),
+            ("quick_exit", false),
+            ("daemon", false),
+            ("killed-daemon", true),
             ("exec", false),
             ("thread", false),
             ("last-thread", false),

@@ -427,11 +427,22 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
-/* A child of vfork that ends here runs in its parent's memory; the log is the parent's. */
+/* Whether the log describes this process. A child of vfork runs in its parent's memory, and a child of fork
+ * has its parent's description until its first event. */
+static int is_described(void) {
+    return recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING &&
+           recorder.process != NULL && recorder.process->process == (uint32_t)syscall(SYS_getpid);
+}
+
 void lifecycle_ends(void) {
-    if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING &&
-        recorder.process != NULL && recorder.process->process == (uint32_t)syscall(SYS_getpid)) {
+    if (is_described()) {
         __atomic_fetch_or(&recorder.process->state, LOG_ENDED, __ATOMIC_RELAXED);
+    }
+}
+
+void lifecycle_goes_on(void) {
+    if (is_described()) {
+        __atomic_fetch_and(&recorder.process->state, ~(uint32_t)LOG_ENDED, __ATOMIC_RELAXED);
     }
 }
 

@@ -12,6 +12,8 @@ void lifecycle_resume(struct stream *stream);
 void lifecycle_closed(void);
 /* The process ends by a call of its own. */
 void lifecycle_ends(void);
+/* The process does not end after all. */
+void lifecycle_goes_on(void);
 /* The thread leaves all frames below that stack pointer. */
 void lifecycle_jumps(uintptr_t target);
 /* A process is about to be forked: it may write to the log. */

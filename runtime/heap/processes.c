@@ -148,6 +148,31 @@ void HOOK(_Exit)(int status) {
     }
 }
 
+/* glibc ends the process by an _exit of its own, without a hook. */
+void HOOK(quick_exit)(int status) {
+    if (real_ready()) {
+        lifecycle_ends();
+        REAL(quick_exit)(status);
+    }
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
+/* The parent ends in the same way. If there is no child it goes on; the child describes itself. */
+int HOOK(daemon)(int keeps_folder, int keeps_files) {
+    if (UNLIKELY(!real_ready())) {
+        errno = ENOSYS;
+        return -1;
+    }
+    lifecycle_ends();
+    int result = REAL(daemon)(keeps_folder, keeps_files);
+    int error = errno;
+    lifecycle_goes_on();
+    errno = error;
+    return result;
+}
+
 FILE *HOOK(popen)(const char *command, const char *type) {
     if (UNLIKELY(!real_ready())) {
         errno = ENOSYS;

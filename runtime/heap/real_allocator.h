@@ -52,7 +52,9 @@
     FUNCTION(siglongjmp, void, (struct __jmp_buf_tag *, int))                                                \
     FUNCTION(setcontext, int, (const ucontext_t *))                                                          \
     FUNCTION(_exit, void, (int))                                                                             \
-    FUNCTION(_Exit, void, (int))
+    FUNCTION(_Exit, void, (int))                                                                             \
+    FUNCTION(quick_exit, void, (int))                                                                        \
+    FUNCTION(daemon, int, (int, int))
 
 /* A static program closes no module; the others are not in every glibc. */
 #define REAL_MODULES(FUNCTION)                                                                               \

@@ -81,6 +81,8 @@ const WRAPPED: &[&str] = &[
     "setcontext",
     "_exit",
     "_Exit",
+    "quick_exit",
+    "daemon",
 ];
 
 /// No recorder could be made.
