@@ -102,6 +102,18 @@ fn short_threads_lose_no_block_not_even_their_last() {
 }
 
 #[test]
+fn threads_that_free_after_their_keys_were_destroyed_leave_no_memory_of_the_recorder() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "small_stacks.c", options);
+        let (ended, _) = whole(&lab, "./small_stacks errors");
+        // A thread's stream alone has 250.
+        let [grown_kib] = ended.numbers()[..] else { panic!("{ended:?}") };
+        assert!(grown_kib < 20 * 250, "{abi}: {grown_kib}");
+    }
+}
+
+#[test]
 fn operators_and_new_handlers_may_throw_through_the_recorder() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {

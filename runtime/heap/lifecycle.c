@@ -100,10 +100,8 @@ static int begin_process(uint32_t parent, uint64_t inherited) {
     return 1;
 }
 
-/* A thread ends: another thread may use its streams. */
-static void release_stream(void *argument) {
-    struct thread *thread = &recorder_thread;
-    (void)argument;
+/* Another thread may use the thread's streams. */
+static void release_streams(struct thread *thread) {
     uint64_t before = kernel_hold_signals();
     int is_whole = thread->inside == OUTSIDE;
     thread->inside = SILENT;
@@ -128,6 +126,14 @@ static void release_stream(void *argument) {
     thread->stream = NULL;
     thread->inside = OUTSIDE;
     kernel_allow_signals(before);
+}
+
+/* A thread ends. The C library still frees memory of the thread afterwards (that of dlerror), and destroys no
+ * key again: from here on the thread returns its stream after each event. */
+static void thread_ends(void *argument) {
+    (void)argument;
+    recorder_thread.leaving = 1;
+    release_streams(&recorder_thread);
 }
 
 /* In the child of a fork, perhaps by a signal handler: records that the handler interrupted are finished in
@@ -218,7 +224,7 @@ static void start(void) {
     }
     epoch->number = ++epochs;
     syscall(SYS_madvise, epoch, PAGE, MADV_WIPEONFORK);
-    has_key = pthread_key_create(&key, release_stream) == 0;
+    has_key = pthread_key_create(&key, thread_ends) == 0;
     pthread_atfork(lifecycle_forks, NULL, lifecycle_forked);
     environment_know();
     started = 1;
@@ -322,7 +328,7 @@ static void prepare(void *argument) {
         forget(stream);
     }
     if (stream != before) {
-        if (before == NULL && has_key) {
+        if (before == NULL && has_key && !thread->leaving) {
             pthread_setspecific(key, stream);
         }
         uint64_t number = (uint64_t)syscall(SYS_gettid);
@@ -374,9 +380,17 @@ struct stream *lifecycle_prepare(void) {
 }
 
 void lifecycle_resume(struct stream *stream) {
+    struct thread *thread = &recorder_thread;
+    if (stream->outer == NULL && thread->stream == stream) {
+        int error = errno;
+        thread->inside = OUTSIDE;
+        release_streams(thread);
+        errno = error;
+        return;
+    }
     /* With swapcontext, records of handlers may end in any order. */
-    if (recorder_thread.stream == stream) {
-        recorder_thread.stream = stream->outer; /* whose record continues */
+    if (thread->stream == stream) {
+        thread->stream = stream->outer; /* whose record continues */
     }
 }
 

@@ -6,7 +6,7 @@
 
 /* Prepares the thread for recording. NULL: nothing is to be recorded. */
 struct stream *lifecycle_prepare(void);
-/* The thread continues the record that a handler interrupted. */
+/* The thread continues the record that a handler interrupted, or returns the stream that it has borrowed. */
 void lifecycle_resume(struct stream *stream);
 /* A module was closed: cached rules of code addresses may be wrong now. */
 void lifecycle_closed(void);
@@ -49,7 +49,7 @@ static inline struct stream *lifecycle_enter(uintptr_t entered) {
 static inline void lifecycle_leave(struct stream *stream) {
     __asm__ volatile("" ::: "memory");
     struct thread *thread = &recorder_thread;
-    if (UNLIKELY(stream->outer != NULL || thread->stream != stream)) {
+    if (UNLIKELY(stream->outer != NULL || thread->stream != stream || thread->leaving)) {
         lifecycle_resume(stream);
         return;
     }

@@ -113,6 +113,7 @@ enum inside {
 struct thread {
     struct stream *stream;
     uint32_t inside;
+    uint32_t leaving; /* 1: its keys were destroyed, so it has a stream during an event only */
 };
 
 struct recorder {

@@ -8,10 +8,15 @@
  * coroutine, whose stack is unmapped then, and main, 100 times each small_stacks crowd        200 threads, 20
  * at a time, and 200 one after another. Each allocates once more when it ends
  *
+ *   small_stacks errors       200 threads, one after another, whose last error of dlsym the C library frees
+ * when they end. Prints by how many KiB the address space grows from the 20th to the last
+ *
  * Each turn of work() asks for 5 blocks and gives all back: 8 * 4000, 4 * 4000, 4000 and 400 * 100 turns.
  * handler() asks for 200 blocks, farewell() for 400. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -202,6 +207,30 @@ static void crowd(void) {
     }
 }
 
+static void *one_with_an_error(void *nothing) {
+    check(dlsym(RTLD_DEFAULT, "no such function") == NULL, "dlsym");
+    return nothing;
+}
+
+static long address_space(void) {
+    char text[64] = "";
+    int file = open("/proc/self/statm", O_RDONLY);
+    check(file >= 0 && read(file, text, sizeof text - 1) > 0, "statm");
+    close(file);
+    return strtol(text, NULL, 10) * 4;
+}
+
+static void errors(void) {
+    long before = 0;
+    for (int i = 0; i < 200; i++) {
+        pthread_t thread;
+        check(pthread_create(&thread, NULL, one_with_an_error, NULL) == 0, "pthread_create");
+        pthread_join(thread, NULL);
+        before = i < 20 ? address_space() : before;
+    }
+    printf("%ld\n", address_space() - before);
+}
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (strcmp(what, "threads") == 0) {
@@ -214,6 +243,8 @@ int main(int count, char **words) {
         handlers();
     } else if (strcmp(what, "crowd") == 0) {
         crowd();
+    } else if (strcmp(what, "errors") == 0) {
+        errors();
     } else {
         return 2;
     }
