@@ -367,6 +367,27 @@ fn the_links_of_the_documentation_lead_to_files() {
     assert_eq!(missing, [""; 0]);
 }
 
+/// A program's seccomp filter has to allow them.
+#[test]
+fn the_documentation_lists_every_system_call_of_the_heap_recorder() {
+    // In place of the program's own call of the function.
+    const OF_HOOKS: [&str; 5] = ["close_range", "dup2", "dup3", "execveat", "exit_group"];
+    let page = std::fs::read_to_string(repository().join("docs/heap.md")).unwrap();
+    let listed = page.split_once("the recorder's system calls:").expect("the list").1;
+    let listed = listed.split_once("Strict mode").expect("its end").0;
+    let listed: Vec<&str> = listed.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    let mut found = 0;
+    for file in std::fs::read_dir(repository().join("runtime/heap")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for behind in text.split("SYS_").skip(1) {
+            let call = behind.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap();
+            assert!(listed.contains(&call) || OF_HOOKS.contains(&call), "{call} is not in docs/heap.md");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
 #[test]
 fn the_flags_in_the_documentation_exist() {
     let lab = Laboratory::new();
