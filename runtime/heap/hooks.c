@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "event.h"
 #include "modules.h"
@@ -209,6 +211,24 @@ int HOOK(munmap)(void *address, size_t size) {
         unmapped(address, size, ENTERED);
     }
     return REAL(munmap)(address, size);
+}
+
+/* Memory that is reserved without access may become the program's, and the reverse. */
+int HOOK(mprotect)(void *address, size_t size, int protection) {
+    if (UNLIKELY(!real_ready())) {
+        return (int)syscall(SYS_mprotect, address, size, protection);
+    }
+    int result = REAL(mprotect)(address, size, protection);
+    struct stream *stream = result == 0 && !is_allocators(CALLER_CODE) ? lifecycle_enter(ENTERED) : NULL;
+    if (!(protection & PROT_READ)) {
+        state_unmaps();
+    }
+    if (stream != NULL) {
+        uint64_t numbers[3] = {(uintptr_t)address, size, (uint32_t)protection};
+        recorder_write_event(stream, LOG_PROTECT, 3, numbers);
+        lifecycle_leave(stream);
+    }
+    return result;
 }
 
 void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {

@@ -61,6 +61,8 @@
  *                               an event: the program itself unmapped memory
  *   MOVE     address..., bytes..., new address..., new bytes..., node..., flags...
  *                               an event: the program itself moved or resized memory; the flags are mremap's
+ *   PROTECT  address..., bytes..., protection...
+ *                               an event: the program itself changed the protection of memory
  *   KEPT                        the block of the last FREE of this stream is still there: realloc had no room
  *   EXEC     process..., state..., length of its path..., path
  *                               the process of that number is about to execute the file (0), has failed to (1),
@@ -96,7 +98,8 @@ enum log_other {
     LOG_UNMAP,
     LOG_KEPT,
     LOG_EXEC,
-    LOG_MOVE
+    LOG_MOVE,
+    LOG_PROTECT
 };
 
 /* What came of a program that was to be executed: `state` of EXEC. */

@@ -32,6 +32,7 @@
     FUNCTION(mmap, void *, (void *, size_t, int, int, int, off_t))                                           \
     FUNCTION(mmap64, void *, (void *, size_t, int, int, int, off64_t))                                       \
     FUNCTION(munmap, int, (void *, size_t))                                                                  \
+    FUNCTION(mprotect, int, (void *, size_t, int))                                                           \
     FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))                                             \
     FUNCTION(close, int, (int))                                                                              \
     FUNCTION(dup2, int, (int, int))                                                                          \

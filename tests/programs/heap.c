@@ -34,7 +34,8 @@ static void map_memory(void) {
     void *own_file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     if (mine == MAP_FAILED || other == MAP_FAILED || munmap(other, 1 << 16) != 0 || reserved == MAP_FAILED ||
         own_file == MAP_FAILED || close(file) != 0 ||
-        mremap(mine, 1 << 16, 1 << 20, MREMAP_MAYMOVE) == MAP_FAILED ||
+        mremap(mine, 1 << 16, 3 << 18, MREMAP_MAYMOVE) == MAP_FAILED ||
+        mprotect(reserved, 1 << 18, PROT_READ | PROT_WRITE) != 0 ||
         mremap(own_file, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED) {
         _exit(9);
     }

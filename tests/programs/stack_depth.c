@@ -115,6 +115,11 @@ static void call_mremap(void) {
         fail("mremap");
     }
 }
+static void call_mprotect(void) {
+    if (mprotect(region, 4096, PROT_READ) != 0) {
+        fail("mprotect");
+    }
+}
 static void call_munmap(void) {
     if (munmap(region + 4096, 4096) != 0) {
         fail("munmap");
@@ -321,6 +326,7 @@ int main(void) {
         {"mmap", NULL, call_mmap, 20000, 0, 0, 0},
         {"mmap64", NULL, call_mmap64, 20000, 0, 0, 0},
         {"mremap", NULL, call_mremap, 20000, 0, 0, 0},
+        {"mprotect", NULL, call_mprotect, 20000, 0, 0, 0},
         {"munmap", NULL, call_munmap, 20000, 0, 0, 0},
         {"dlclose", open_unloaded, call_dlclose, 0, 0, 0, 0},
         {"dlopen+dlclose", NULL, call_dlopen_dlclose, 100, 0, 0, 0},

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::log_writer::{
-    block, exec, forget, free, map, module, moved, node, number, Described, LogWriter, CHUNK,
+    block, exec, forget, free, map, module, moved, node, number, protect, Described, LogWriter, CHUNK,
 };
 use proptest::prelude::*;
 use widthwise_anatomy::heap::symbols::profile;
@@ -72,6 +72,23 @@ fn memory_that_the_program_maps_follows_every_way_of_mapping_over_it_and_of_movi
     let used = map(0x12000, 0x2000, 3, private | fixed | anonymous);
     assert_eq!(own(&[reserved(), used.clone()]), (0x2000, 0x2000));
     assert_eq!(own(&[reserved(), used, reserved()]), (0, 0x2000));
+    // The same by mprotect, which changes whole pages.
+    let protected = |pages: &[(u64, u64, u64)]| {
+        let changes = pages.iter().map(|(address, bytes, protection)| protect(*address, *bytes, *protection));
+        own(&[reserved()].into_iter().chain(changes).collect::<Vec<_>>())
+    };
+    assert_eq!(protected(&[(0x12000, 0x2000, 3), (0x14000, 1, 1)]), (0x3000, 0x3000));
+    assert_eq!(
+        protected(&[(0x12000, 0x2000, 3), (0x16000, 0x1000, 3), (0x11000, 0x8000, 3)]),
+        (0x8000, 0x8000)
+    );
+    assert_eq!(
+        protected(&[(0x12000, 0x4000, 3), (0x13000, 0x1000, 0), (0x13000, 0x9000, 0)]),
+        (0x1000, 0x4000)
+    );
+    assert_eq!(own(&[memory(), protect(0x12000, 0x9000, 0), protect(0x90000, 0x1000, 3)]), (0x2000, 0x4000));
+    assert_eq!(own(&[reserved(), protect(0x10000, 0x4000, 3), move_with(1)]), (0x9000, 0x9000));
+    assert_eq!(own(&[file(), protect(0x10000, 0x4000, 3)]), (0, 0));
 }
 
 #[test]

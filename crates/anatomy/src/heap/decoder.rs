@@ -29,6 +29,7 @@ const UNMAP: u8 = layout::LOG_UNMAP as u8;
 const KEPT: u8 = layout::LOG_KEPT as u8;
 const EXEC: u8 = layout::LOG_EXEC as u8;
 const MOVE: u8 = layout::LOG_MOVE as u8;
+const PROTECT: u8 = layout::LOG_PROTECT as u8;
 
 // The lowest three bits of a block's attributes: how it was asked for.
 const CALLOC: u8 = layout::LOG_CALLOC as u8;
@@ -119,6 +120,15 @@ pub enum EventKind {
         stack: StackId,
         /// As mremap(2) has them.
         flags: u64,
+    },
+    /// The program itself changed the protection of memory.
+    Protected {
+        /// Its address.
+        address: u64,
+        /// Its size.
+        bytes: u64,
+        /// As mprotect(2) has it; 0 is memory that cannot be used.
+        protection: u64,
     },
     /// The program itself unmapped memory.
     Unmapped {
@@ -489,6 +499,11 @@ impl Stream<'_> {
                 self.count(0);
                 let stack = self.node(node)?;
                 return Ok(Some(EventKind::Moved { from: (old, old_bytes), to: (new, bytes), stack, flags }));
+            }
+            PROTECT => {
+                let [address, bytes, protection] = self.numbers()?;
+                self.count(0);
+                return Ok(Some(EventKind::Protected { address, bytes, protection }));
             }
             UNMAP => {
                 let [address, bytes] = self.numbers()?;

@@ -18,6 +18,8 @@ const MOST_MOMENTS: usize = 2048;
 const ANONYMOUS: u64 = 0x20;
 /// mremap(2), `MREMAP_DONTUNMAP`: the old range stays mapped.
 const KEEPS_OLD: u64 = 4;
+/// mprotect(2) changes whole pages, of this size in every ABI.
+const PAGE: u64 = 4096;
 /// A released block is searched in this many generations of ancestors.
 const MOST_GENERATIONS: u32 = 64;
 
@@ -189,8 +191,8 @@ struct Account {
     newest: Option<u64>,
     /// By stream.
     gone: FxHashMap<u32, Gone>,
-    /// Each mapping's first address, and the address behind its last byte.
-    maps: BTreeMap<u64, u64>,
+    /// Each mapping's first address, the address behind its last byte, and whether its protection allows any access.
+    maps: BTreeMap<u64, (u64, bool)>,
     /// By stack: 1 + the index in `blocks`, or 0. The next process reuses it, cleared.
     of_stack: Vec<u32>,
     blocks: Vec<(StackId, Blocks)>,
@@ -448,15 +450,22 @@ impl Account {
                 }
                 None => {}
             },
-            EventKind::Mapped { address, bytes, protection, flags, .. } => {
-                self.map(address, bytes, flags & ANONYMOUS != 0 && protection != 0);
+            EventKind::Mapped { address, bytes, protection, flags, .. } => match flags & ANONYMOUS {
+                0 => self.unmap(address, bytes),
+                _ => self.map(address, bytes, protection != 0),
+            },
+            EventKind::Protected { address, bytes, protection } => {
+                self.protect(address, bytes, protection != 0);
             }
             EventKind::Moved { from: (old, old_bytes), to: (new, bytes), flags, .. } => {
-                let is_own = self.is_mapped(old);
+                let own = self.mapped(old);
                 if flags & KEEPS_OLD == 0 {
                     self.unmap(old, old_bytes);
                 }
-                self.map(new, bytes, is_own);
+                match own {
+                    Some(is_usable) => self.map(new, bytes, is_usable),
+                    None => self.unmap(new, bytes),
+                }
             }
             EventKind::Unmapped { address, bytes } => self.unmap(address, bytes),
         }
@@ -505,40 +514,71 @@ impl Account {
         };
     }
 
-    /// Another mapping takes the place of those in the range. Files, and addresses that are only reserved, are not the program's memory.
-    fn map(&mut self, address: u64, bytes: u64, is_own: bool) {
+    /// Memory takes the place of what was in the range.
+    fn map(&mut self, address: u64, bytes: u64, is_usable: bool) {
         self.unmap(address, bytes);
-        if is_own {
-            let high = address.saturating_add(bytes);
-            self.maps.insert(address, high);
-            self.now.own_bytes = self.now.own_bytes.saturating_add(high - address);
-            self.own_peak = self.own_peak.max(self.now.own_bytes);
-        }
+        self.insert(address, address.saturating_add(bytes), is_usable);
     }
 
-    /// Whether an address is in memory that the program mapped itself.
-    fn is_mapped(&self, address: u64) -> bool {
-        self.maps.range(..=address).next_back().is_some_and(|(_, high)| *high > address)
+    /// Whether an address is in memory that the program mapped itself, and if so, whether that can be used.
+    fn mapped(&self, address: u64) -> Option<bool> {
+        let (_, (high, is_usable)) = self.maps.range(..=address).next_back()?;
+        (*high > address).then_some(*is_usable)
+    }
+
+    /// Adds a mapping where there is none. Neighbours in the same state become one.
+    fn insert(&mut self, low: u64, high: u64, is_usable: bool) {
+        if low >= high {
+            return;
+        }
+        if is_usable {
+            self.now.own_bytes = self.now.own_bytes.saturating_add(high - low);
+            self.own_peak = self.own_peak.max(self.now.own_bytes);
+        }
+        let before = self.maps.range(..low).next_back().filter(|(_, map)| **map == (low, is_usable));
+        let from = before.map_or(low, |(from, _)| *from);
+        let to = match self.maps.get(&high) {
+            Some((to, state)) if *state == is_usable => *to,
+            _ => high,
+        };
+        if to > high {
+            self.maps.remove(&high);
+        }
+        self.maps.insert(from, (to, is_usable));
+    }
+
+    /// The state of a range changes, up to the first address that the program has not mapped itself.
+    fn protect(&mut self, address: u64, bytes: u64, is_usable: bool) {
+        let end = address.saturating_add(bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes));
+        let Some((_, (mut high, _))) =
+            self.maps.range(..=address).next_back().map(|(from, map)| (*from, *map))
+        else {
+            return;
+        };
+        while let Some((to, _)) = self.maps.get(&high).filter(|_| high < end) {
+            high = *to;
+        }
+        let high = high.min(end);
+        if high > address {
+            self.unmap(address, high - address);
+            self.insert(address, high, is_usable);
+        }
     }
 
     /// Removes a range from the program's mappings.
     fn unmap(&mut self, address: u64, bytes: u64) {
         let (low, high) = (address, address.saturating_add(bytes));
-        let before = self.maps.range(..low).next_back().filter(|(_, to)| **to > low).map(|(from, _)| *from);
+        let before =
+            self.maps.range(..low).next_back().filter(|(_, (to, _))| *to > low).map(|(from, _)| *from);
         let within: Vec<u64> =
             before.into_iter().chain(self.maps.range(low..high).map(|(from, _)| *from)).collect();
         for from in within {
-            let Some(to) = self.maps.remove(&from) else { continue };
-            let own = &mut self.now.own_bytes;
-            *own = own.saturating_sub(to - from);
-            if from < low {
-                self.maps.insert(from, low);
-                *own = own.saturating_add(low - from);
+            let Some((to, is_usable)) = self.maps.remove(&from) else { continue };
+            if is_usable {
+                self.now.own_bytes = self.now.own_bytes.saturating_sub(to - from);
             }
-            if to > high {
-                self.maps.insert(high, to);
-                *own = own.saturating_add(to - high);
-            }
+            self.insert(from, low, is_usable);
+            self.insert(high, to, is_usable);
         }
     }
 }

@@ -181,3 +181,8 @@ pub fn map(address: u64, bytes: u64, protection: u64, flags: u64) -> Vec<u8> {
 pub fn moved(from: (u64, u64), to: (u64, u64), flags: u64) -> Vec<u8> {
     [vec![4, 11], leb(from.0), leb(from.1), leb(to.0), leb(to.1), leb(0), leb(flags)].concat()
 }
+
+/// The program changes the protection of memory.
+pub fn protect(address: u64, bytes: u64, protection: u64) -> Vec<u8> {
+    [vec![4, 12], leb(address), leb(bytes), leb(protection)].concat()
+}

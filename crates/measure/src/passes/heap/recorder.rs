@@ -64,6 +64,7 @@ const WRAPPED: &[&str] = &[
     "mmap",
     "mmap64",
     "munmap",
+    "mprotect",
     "mremap",
     "close",
     "dup2",
