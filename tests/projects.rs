@@ -121,6 +121,36 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_rebuilt() {
 }
 
 #[test]
+fn a_single_file_is_rebuilt_when_what_it_includes_changes() {
+    let lab = Laboratory::new();
+    lab.write(
+        "program.c",
+        "#include <stdio.h>\n#include \"ker nel.h\"\nint main(void) { puts(KERNEL); return 0; }\n",
+    );
+    let header = |answer: &str| lab.write("ker nel.h", &format!("#define KERNEL \"{answer}\"\n"));
+    let compare = || {
+        let printed = lab.compare("program.c --abi x86-64,i386 --flags -O1 --flags pgo --rounds 1");
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        (laboratory::count(&lab.archive(), "SELECT sum(cached) FROM build"), lab.answer("x86-64/-O1"))
+    };
+    header("first");
+    assert_eq!(compare(), (0, "first\n".to_owned()));
+    assert_eq!(compare(), (4, "first\n".to_owned()));
+    let first = trees(&lab);
+    header("second");
+    lab.widthwise("compare --resume .widthwise/latest --rounds 2")
+        .refuses(2, &["cannot be resumed", "program of x86-64/-O1: its content changed"]);
+    assert_eq!(compare(), (4, "second\n".to_owned()));
+    // The earlier programs are where they were, for campaigns that measure them.
+    let both = trees(&lab);
+    assert_eq!((first.len(), both.len()), (4, 8));
+    assert!(first.iter().all(|tree| both.contains(tree) && std::fs::read_dir(tree).unwrap().count() == 1));
+    header("first");
+    assert_eq!(compare(), (4, "first\n".to_owned()));
+    assert_eq!(trees(&lab).len(), 8);
+}
+
+#[test]
 fn an_interrupted_build_begins_again_from_the_source() {
     let lab = Laboratory::new();
     lab.project("make");

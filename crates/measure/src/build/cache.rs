@@ -3,11 +3,13 @@
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use widthwise_experiment::model::Build;
 use widthwise_experiment::placeholder;
 
+use crate::build::dependencies::{self, Dependencies};
 use crate::build::order::{BuildError, Built, Order, Training};
 use crate::build::profile::train;
 use crate::build::stage::make;
@@ -19,28 +21,44 @@ const FORMAT: &str = "1";
 #[derive(Serialize, Deserialize)]
 struct Done {
     seconds: f64,
+    /// What our own call of the compiler read; absent for a command of the user, whose source is a folder with all that it needs.
+    dependencies: Option<Dependencies>,
+}
+
+impl Done {
+    /// Whether the same build would be made now.
+    fn is_current(&self, order: &Order) -> bool {
+        let is_compiled = matches!(order.source.build, Build::Compile { .. });
+        !is_compiled || self.dependencies.as_ref().is_some_and(dependencies::are_current)
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> BuildError {
+    BuildError::Folder { path: path.to_owned(), error: error.to_string() }
 }
 
 /// Builds a variant, or finds its cached build. Several variants and several processes may do so at the same
 /// time.
 pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
-    let folder = cache.join("builds").join(folder(order));
-    let failed = |path: &Path, error: std::io::Error| BuildError::Folder {
-        path: path.to_owned(),
-        error: error.to_string(),
-    };
-    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-    let _lock = lock(&folder.join("lock")).map_err(|error| failed(&folder, error))?;
-    let (tree, log, done) = (folder.join("tree"), folder.join("log"), folder.join("done"));
-    let plain = order.variables(Stage::Plain);
-    let flags = match (&plain["CFLAGS"], &plain["CXXFLAGS"]) {
-        (c, cxx) if c == cxx => c.clone(),
-        (c, cxx) => format!("{c} (C++: {cxx})"),
-    };
-    if let Some(Done { seconds }) = fs::read(&done).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
-        return Ok(Built { tree, log, seconds, cached: true, flags });
+    let mut name = folder(order);
+    loop {
+        let folder = cache.join("builds").join(&name);
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        let _lock = lock(&folder.join("lock")).map_err(|error| failed(&folder, error))?;
+        let text = fs::read(folder.join("done")).unwrap_or_default();
+        let Ok(done) = serde_json::from_slice::<Done>(&text) else { return build_in(&folder, order) };
+        if done.is_current(order) {
+            return Ok(built(&folder, order, done.seconds, true));
+        }
+        // What it includes has changed. The program stays: another campaign may be measuring it.
+        name = format!("{}-{}", order.slug, &successor(&name, &text)[..12]);
     }
-    let began = Instant::now();
+}
+
+/// Builds a variant in this folder.
+fn build_in(folder: &Path, order: &Order) -> Result<Built, BuildError> {
+    let (tree, log, done) = (folder.join("tree"), folder.join("log"), folder.join("done"));
+    let (began, began_at) = (Instant::now(), SystemTime::now());
     fs::write(&log, "").map_err(|error| failed(&log, error))?;
     if order.variant.flags.profile_guided {
         let profile = folder.join("profile");
@@ -53,16 +71,35 @@ pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
         make(order, &tree, &log, Stage::Plain)?;
     }
     let seconds = began.elapsed().as_secs_f64();
-    let text = serde_json::to_vec(&Done { seconds }).unwrap_or_default();
+    let is_compiled = matches!(order.source.build, Build::Compile { .. });
+    let dependencies = is_compiled.then(|| dependencies::read(&tree, began_at));
+    let text = serde_json::to_vec(&Done { seconds, dependencies }).unwrap_or_default();
     // Renamed into place, so that the file is complete or absent.
     let partial = folder.join("done.partial");
     fs::write(&partial, text)
         .and_then(|()| fs::rename(&partial, &done))
         .map_err(|error| failed(&done, error))?;
-    Ok(Built { tree, log, seconds, cached: false, flags })
+    Ok(built(folder, order, seconds, false))
 }
 
-/// The name of a build's folder. Variants whose builds have equal inputs share it.
+/// The finished build in this folder.
+fn built(folder: &Path, order: &Order, seconds: f64, cached: bool) -> Built {
+    let plain = order.variables(Stage::Plain);
+    let flags = match (&plain["CFLAGS"], &plain["CXXFLAGS"]) {
+        (c, cxx) if c == cxx => c.clone(),
+        (c, cxx) => format!("{c} (C++: {cxx})"),
+    };
+    Built { tree: folder.join("tree"), log: folder.join("log"), seconds, cached, flags }
+}
+
+/// What names the folder of the next build after the one in this folder, which ended with this record.
+fn successor(name: &str, done: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes()).update(done);
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The name of a build's folder, unless what a single file includes has changed since. Variants whose builds have equal inputs share it.
 pub fn folder(order: &Order) -> String {
     format!("{}-{}", order.slug, &key(order)[..12])
 }

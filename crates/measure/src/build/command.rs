@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use widthwise_experiment::bytes;
 use widthwise_experiment::source::Language;
 
+use crate::build::dependencies;
 use crate::program;
 
 /// The process group of the command that runs; 0: none does.
@@ -30,10 +31,11 @@ pub fn shell(text: &str) -> Command {
 
 /// One call of the compiler: `$CC $CFLAGS -pthread -o OUTPUT SOURCE $LDFLAGS -lm`. The variables are split
 /// into words as a shell splits them; everything else stays as it is. `-pthread` costs a program without
-/// threads nothing.
+/// threads nothing. Beside the build folder it leaves a list of what it has read.
 pub fn compile(
     language: Language,
-    output: &Path,
+    tree: &Path,
+    output: &str,
     source: &Path,
     variables: &BTreeMap<&'static str, String>,
 ) -> Command {
@@ -44,8 +46,9 @@ pub fn compile(
     command
         .args(compiler.iter().skip(1))
         .args(words(options))
+        .args(dependencies::options(tree))
         .args(["-pthread", "-o"])
-        .arg(output)
+        .arg(tree.join(bytes::path(output)))
         .arg(source);
     command.args(words("LDFLAGS")).arg("-lm");
     command

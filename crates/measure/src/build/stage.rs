@@ -27,7 +27,7 @@ pub fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), 
     let command = match &order.source.build {
         Build::Shell(text) => shell(&placeholder::fill_shell(text, &placeholders(order, tree, &variables))),
         Build::Compile { language, output } => {
-            compile(*language, &tree.join(bytes::path(output)), &order.source.path, &variables)
+            compile(*language, tree, output, &order.source.path, &variables)
         }
     };
     let status = execute(command, tree, Some(log), log, &variables).map_err(failed)?;
