@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::laboratory::{signal, until, Laboratory};
+use crate::laboratory::{self, signal, until, Laboratory};
 use crate::log_writer::{block, free, LogWriter, CHUNK};
 
 /// Chunks of a log that takes far longer to read than a test waits.
@@ -175,24 +175,126 @@ fn has_launcher(child: &Child) -> bool {
     children.split_whitespace().any(|child| name(child).trim() == "ww-launcher")
 }
 
-/// A build may take minutes. The shell of its command, `make` and the compiler end with the campaign.
+/// Builds may take minutes. The shells of their commands, `make` and the compilers end with the campaign.
 #[test]
-fn sigterm_during_a_build_ends_its_processes_too() {
+fn sigterm_during_builds_ends_the_processes_of_all_of_them() {
     let lab = Laboratory::new();
     let project = lab.path("project");
     std::fs::create_dir(&project).unwrap();
-    let begun = lab.path("begun");
-    let makefile = format!("all:\n\techo $$$$ >{}; sleep 600; true\n", begun.display());
+    let begun = |abi: &str| lab.path(&format!("begun-{abi}"));
+    let makefile = format!("all:\n\techo $$$$ >{}; sleep 600; true\n", begun("$(ABI)").display());
     std::fs::write(project.join("Makefile"), makefile).unwrap();
-    let child =
-        started(lab.command("compare ./project --abi x86-64 --build make --run {build}/none --rounds 1"));
-    let pid = || std::fs::read_to_string(&begun).ok().and_then(|text| text.trim().parse::<i32>().ok());
-    until("a recipe of the build that runs", || pid().is_some());
+    let child = started(lab.command(
+        "compare ./project --abi x86-64,i386 --jobs 2 --build 'make ABI={abi}' --run {build}/none --rounds 1",
+    ));
+    let pid = |abi| std::fs::read_to_string(begun(abi)).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let recipes = || Some([pid("x86-64")?, pid("i386")?]);
+    until("recipes of both builds that run", || recipes().is_some());
+    let recipes = recipes().unwrap();
     let mut child = child;
     let stderr = child.stderr.take().unwrap();
     let (status, printed) = terminated(child, stderr);
     assert_eq!(status.code(), Some(130), "{printed}");
     assert!(printed.contains("interrupted while building: no run was made"), "{printed}");
-    let recipe = pid().unwrap();
-    until("the end of the recipe", || !Path::new(&format!("/proc/{recipe}")).exists());
+    until("the end of the recipes", || {
+        recipes.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    });
+}
+
+/// A comparison whose option of this name has a command that waits in its first run until the test lets it go, and in
+/// a process group of its own.
+struct Waiting {
+    lab: Laboratory,
+    child: Child,
+}
+
+impl Waiting {
+    fn of(option: &str, shell: &[&str]) -> Waiting {
+        let lab = Laboratory::new();
+        lab.program("nap.c");
+        let (begun, go) = (lab.path("begun"), lab.path("go"));
+        let text = format!(
+            "echo $$ >{0}.text; [ -e {1} ] || {{ mv {0}.text {0}; until [ -e {1} ]; do sleep 0.02; done; }}; cat",
+            begun.display(),
+            go.display()
+        );
+        let words = ["compare", "nap.c", "--abi", "x86-64", "--rounds", "4", option, &text, "--", "1", "1"];
+        let campaign = lab.command(words.as_slice());
+        let mut command = match shell {
+            [] => campaign,
+            [shell, words @ ..] => {
+                let mut command = Command::new(shell);
+                command.args(words).arg(campaign.get_program()).args(campaign.get_args());
+                command.current_dir(campaign.get_current_dir().unwrap());
+                command
+            }
+        };
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = started(command);
+        until("a command that waits", || begun.exists());
+        Waiting { lab, child }
+    }
+
+    /// As the terminal and the shell do.
+    fn signal_group(&self, number: i32) {
+        // SAFETY: no pointers; the child has not been waited for.
+        assert_eq!(unsafe { libc::kill(-(self.child.id() as i32), number) }, 0);
+    }
+
+    fn ended(self) -> (Laboratory, Option<i32>, String) {
+        let output = self.child.wait_with_output().unwrap();
+        (self.lab, output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[test]
+fn the_first_ctrl_c_leaves_setup_and_filter_running_and_the_campaign_can_be_resumed() {
+    for option in ["--setup", "--teardown", "--filter"] {
+        let waiting = Waiting::of(option, &[]);
+        waiting.signal_group(libc::SIGINT);
+        waiting.lab.write("go", "");
+        let (lab, status, printed) = waiting.ended();
+        assert_eq!(status, Some(130), "{option}: {printed}");
+        let failed =
+            "SELECT (SELECT count(*) FROM run WHERE ended <> 'done') + (SELECT count(*) FROM variant_status)";
+        assert_eq!(laboratory::count(&lab.archive(), failed), 0, "{option}: {printed}");
+        let resumed = lab.widthwise("compare --resume .widthwise/latest");
+        assert_eq!(resumed.status, Some(0), "{option}: {resumed:?}");
+    }
+}
+
+#[test]
+fn the_second_ctrl_c_ends_setup_and_filter_which_are_no_failures() {
+    for option in ["--setup", "--filter"] {
+        let waiting = Waiting::of(option, &[]);
+        let command = waiting.lab.read("begun").trim().parse::<i32>().unwrap();
+        waiting.signal_group(libc::SIGINT);
+        // Two that arrive together are one.
+        let heard = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", waiting.child.id())).unwrap();
+            let pending = status.lines().filter(|line| line.contains("Pnd:"));
+            pending
+                .flat_map(str::split_whitespace)
+                .all(|word| word.trim_matches('0').is_empty() || word.ends_with(':'))
+        };
+        until("a signal that was heard", heard);
+        waiting.signal_group(libc::SIGINT);
+        until("the end of the command", || !Path::new(&format!("/proc/{command}")).exists());
+        let (lab, status, printed) = waiting.ended();
+        assert_eq!(status, Some(130), "{option}: {printed}");
+        lab.write("go", "");
+        let resumed = lab.widthwise("compare --resume .widthwise/latest");
+        assert_eq!(resumed.status, Some(0), "{option}: {resumed:?}");
+    }
+}
+
+/// As nohup(1) starts it.
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let waiting = Waiting::of("--setup", &["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    waiting.signal_group(libc::SIGHUP);
+    waiting.lab.write("go", "");
+    let (_lab, status, printed) = waiting.ended();
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(!printed.contains("ending after"), "{printed}");
 }

@@ -72,6 +72,9 @@ pub struct CommandOutput {
 impl Laboratory {
     pub fn new() -> Laboratory {
         let machine = alone::shared();
+        // The shell ignores it in what a script starts in the background, and so would every program of a test.
+        // SAFETY: the default action is no handler.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
         Laboratory { folder: tempfile::tempdir().unwrap(), _machine: machine }
     }
 

@@ -22,5 +22,4 @@ mod stage;
 pub mod toolchain;
 
 pub use cache::{build, folder};
-pub use command::running;
 pub use order::{BuildError, Built, Order, Training};

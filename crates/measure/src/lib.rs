@@ -14,6 +14,7 @@ mod output;
 pub mod passes;
 pub mod plan;
 pub mod proc;
+pub mod process_group;
 pub mod program;
 pub mod rounds;
 pub mod run;

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
 use signal_hook::low_level;
 
-use widthwise_measure::build;
+use widthwise_measure::process_group;
 
 use crate::failure;
 
@@ -54,7 +54,7 @@ pub fn listen() -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: the handler only touches atomics, writes to a file descriptor and ends the process.
         unsafe { low_level::register(signal, move || handle(signal))? };
     }
@@ -105,6 +105,14 @@ fn handle(signal: i32) {
         // SAFETY: write(2) is async-signal-safe, and the text lives as long as the process.
         unsafe { libc::write(libc::STDERR_FILENO, HEARD.as_ptr().cast(), HEARD.len()) };
     }
+    if END.get().is_none() {
+        // Setup and teardown commands and filters belong to the run that the second one ends.
+        match before {
+            Ok(1) => process_group::end_running(SIGTERM),
+            Ok(2..) => process_group::end_running(SIGKILL),
+            _ => {}
+        }
+    }
     if END.get().is_some() {
         // Either this handler sees that no file is being written, or the writer sees the signal.
         ENDING_SIGNAL.store(signal, Ordering::SeqCst);
@@ -112,14 +120,11 @@ fn handle(signal: i32) {
     }
 }
 
-/// Ends the build that runs, and the process. Async-signal-safe.
+/// Ends the builds that run, and the process. Async-signal-safe.
 fn end_build() {
-    let group = build::running().load(Ordering::SeqCst);
+    process_group::end_all();
     // SAFETY: these calls are async-signal-safe, and the text lives as long as the process.
     unsafe {
-        if group > 0 {
-            libc::kill(-group, SIGTERM);
-        }
         libc::write(libc::STDERR_FILENO, WHILE_BUILDING.as_ptr().cast(), WHILE_BUILDING.len());
         libc::_exit(failure::INTERRUPTED.into());
     }
@@ -141,7 +146,7 @@ fn end_if_wanted() {
     let _ = low_level::emulate_default_handler(signal);
 }
 
-/// Whether the process was started with the signal ignored, as in the background of a script.
+/// Whether the process was started with the signal ignored, as in the background of a script or by nohup(1).
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: zeros are a value of it, and the call only fills it in.
     unsafe {

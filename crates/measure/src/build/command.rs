@@ -6,21 +6,13 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicI32, Ordering};
 
 use widthwise_experiment::bytes;
 use widthwise_experiment::source::Language;
 
 use crate::build::dependencies;
+use crate::process_group;
 use crate::program;
-
-/// The process group of the command that runs; 0: none does.
-static RUNNING: AtomicI32 = AtomicI32::new(0);
-
-/// The process group of the build command that runs, for what ends it with this process; 0: none does.
-pub fn running() -> &'static AtomicI32 {
-    &RUNNING
-}
 
 /// A shell that runs this text.
 pub fn shell(text: &str) -> Command {
@@ -56,7 +48,7 @@ pub fn compile(
 
 /// Runs a command in a folder with a small, fixed environment: a build must not depend on the shell it is
 /// started from. Its standard error is appended to the log; its standard output goes to `stdout`, if given. It has a process group of
-/// its own ([`running`]), since a signal to this process alone would leave its children at work.
+/// its own, since a signal to this process alone would leave its children at work.
 pub fn execute(
     mut command: Command,
     folder: &Path,
@@ -76,19 +68,14 @@ pub fn execute(
             command.env(name, value);
         }
     }
-    let mut started = command
+    command
         .env("LANG", "C.UTF-8")
         .env("LC_ALL", "C.UTF-8")
         .envs(variables.iter().map(|(name, value)| (name, bytes::os(value))))
         .stdin(Stdio::null())
         .stdout(added(stdout)?)
-        .stderr(added(Some(log))?)
-        .process_group(0)
-        .spawn()?;
-    RUNNING.store(i32::try_from(started.id()).unwrap_or(0), Ordering::SeqCst);
-    let status = started.wait();
-    RUNNING.store(0, Ordering::SeqCst);
-    status
+        .stderr(added(Some(log))?);
+    process_group::status(&mut command)
 }
 
 /// The run command, from the build folder; x32run starts x32 programs where the kernel cannot.

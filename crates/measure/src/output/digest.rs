@@ -10,6 +10,7 @@ use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 use crate::output::earlier::Earlier;
+use crate::process_group;
 use crate::run::{descriptors, reported};
 
 /// Lines of an output that a diff covers around the first difference.
@@ -85,14 +86,15 @@ fn raw(check: &OutputCheck, stdout: &Path, directory: &Path, earlier: &Earlier) 
 
 fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
     let mut command = Command::new("sh");
-    let mut child = descriptors::give_back(&mut command)
+    descriptors::give_back(&mut command)
         .arg("-c")
         .arg(bytes::os(filter))
         .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+        .stderr(Stdio::piped());
+    // The first Ctrl-C ends the campaign after this run, whose output is still read.
+    let (mut child, _group) = process_group::spawn(&mut command)
         .map_err(|error| format!("the filter `{filter}` could not be started: {error}"))?;
     let input = child.stdin.take();
     let output = std::thread::scope(|scope| {

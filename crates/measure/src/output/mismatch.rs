@@ -9,6 +9,7 @@ use widthwise_experiment::outcome::Ending;
 use crate::executor::RunFiles;
 use crate::output::digest;
 use crate::plan::Participant;
+use crate::process_group;
 use crate::run::result::RunResult;
 
 /// The outputs of a campaign. The first output of the baseline is the reference.
@@ -77,6 +78,8 @@ impl<'a> Outputs<'a> {
                 }
                 Some(digest)
             }
+            // The user has ended the filter: nothing is known of this output.
+            Err(_) if process_group::were_ended_early() => None,
             Err(reason) => {
                 self.unreadable.entry(name.clone()).or_insert(reason);
                 None

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::bytes;
 
+use crate::process_group;
 use crate::run::descriptors;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
@@ -35,11 +36,11 @@ const SETTLING: Duration = Duration::from_millis(200);
 /// Runs `sh -e` text; on failure, returns how it ended and the last line of its standard error. Processes
 /// that it leaves in the background continue: see [`LeftBehind`].
 pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("`{text}` could not be started: {error}");
+    let failed = |error: std::io::Error| format!("`{text}` could not be run: {error}");
     // Reading a pipe would wait for the last process that holds it.
     let mut complaint = memory_file(c"widthwise-hook").map_err(failed)?;
     let mut command = std::process::Command::new("sh");
-    let status = descriptors::give_back(&mut command)
+    descriptors::give_back(&mut command)
         .args(["-e", "-c"])
         .arg(bytes::os(text))
         .current_dir(&start.directory)
@@ -49,9 +50,9 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
         .env(MARK, std::process::id().to_string())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
-        .stderr(complaint.try_clone().map_err(failed)?)
-        .status()
-        .map_err(failed)?;
+        .stderr(complaint.try_clone().map_err(failed)?);
+    // The first Ctrl-C ends the campaign after this run, which includes its setup and teardown.
+    let status = process_group::status(&mut command).map_err(failed)?;
     if status.success() {
         return Ok(());
     }

@@ -1,0 +1,213 @@
+//! Commands with a process group of their own: builds, setup and teardown commands, filters. The terminal's Ctrl-C and a signal to our own
+//! group do not reach them. What ends them is here, and may be called by a signal handler.
+
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// More commands at a time wait for one to end.
+const MOST: usize = 1024;
+/// The place of a command that is being started.
+const STARTS: i32 = -1;
+
+/// The groups of the commands that run; 0: none.
+static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+/// Threads between a command's start and the note of its group.
+static STARTING: AtomicU32 = AtomicU32::new(0);
+/// No command is started any more: this process ends.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+/// Whether commands were ended early, at the user's wish.
+static ENDED_EARLY: AtomicBool = AtomicBool::new(false);
+
+/// The group of a command that was started, until dropped.
+#[derive(Debug)]
+pub(crate) struct Group(usize);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        GROUPS[self.0].store(0, Ordering::SeqCst);
+    }
+}
+
+/// Starts a command in a process group of its own.
+pub(crate) fn spawn(command: &mut Command) -> Result<(Child, Group)> {
+    let is_free =
+        |place: &AtomicI32| place.compare_exchange(0, STARTS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    let group = loop {
+        match GROUPS.iter().position(is_free) {
+            Some(place) => break Group(place),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    // `end_all` waits for us: its handler must not run in this thread meanwhile.
+    let blocked = Blocked::new();
+    STARTING.fetch_add(1, Ordering::SeqCst);
+    if IS_CLOSED.load(Ordering::SeqCst) {
+        STARTING.fetch_sub(1, Ordering::SeqCst);
+        drop(blocked);
+        loop {
+            std::thread::park();
+        }
+    }
+    let before = blocked.0;
+    // SAFETY: async-signal-safe, and the mask of before.
+    unsafe {
+        command.pre_exec(move || {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+            Ok(())
+        })
+    };
+    let child = command.process_group(0).spawn();
+    if let Ok(child) = &child {
+        GROUPS[group.0].store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
+    }
+    STARTING.fetch_sub(1, Ordering::SeqCst);
+    drop(blocked);
+    Ok((child?, group))
+}
+
+/// Runs a command in a process group of its own.
+///
+/// # Errors
+/// It could not be started, or uses the terminal: that stops it, since the terminal is ours.
+pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
+    let (mut child, group) = spawn(command)?;
+    let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
+    while let Some(signal) = stopped_by(pid)? {
+        if signal == libc::SIGTTIN || signal == libc::SIGTTOU {
+            // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+            child.wait()?;
+            return Err(Error::other("it uses the terminal, which it cannot"));
+        }
+    }
+    // Before its number is free.
+    drop(group);
+    child.wait()
+}
+
+/// Waits until a process has ended, or was stopped by the signal that is returned.
+fn stopped_by(pid: libc::pid_t) -> Result<Option<i32>> {
+    // SAFETY: zeros are a value of it, and the calls only fill it in.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let mut wait = |options| loop {
+        // SAFETY: as above.
+        if unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) } == 0 {
+            // SAFETY: a child's siginfo has a status.
+            return Ok((info.si_code == libc::CLD_STOPPED).then(|| unsafe { info.si_status() }));
+        }
+        let error = Error::last_os_error();
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(error);
+        }
+    };
+    let stopped = wait(libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
+    if stopped.is_some() {
+        // So that it is not reported again. It may have been continued meanwhile.
+        wait(libc::WSTOPPED | libc::WNOHANG)?;
+    }
+    Ok(stopped)
+}
+
+/// Ends the commands that run; others may follow. Async-signal-safe.
+pub fn end_running(signal: i32) {
+    ENDED_EARLY.store(true, Ordering::SeqCst);
+    for group in GROUPS.iter().map(|group| group.load(Ordering::SeqCst)).filter(|group| *group > 0) {
+        // SAFETY: no pointers; async-signal-safe. A command that waits for the terminal must continue to end.
+        unsafe {
+            libc::kill(-group, signal);
+            libc::kill(-group, libc::SIGCONT);
+        }
+    }
+}
+
+/// Ends the commands that run, and starts no others: this process ends. Async-signal-safe.
+pub fn end_all() {
+    IS_CLOSED.store(true, Ordering::SeqCst);
+    // A thread that starts a command either sees that, or has noted its group when it is done.
+    while STARTING.load(Ordering::SeqCst) > 0 {
+        std::hint::spin_loop();
+    }
+    end_running(libc::SIGTERM);
+}
+
+/// Whether the failure of a command may be due to [`end_running`].
+pub(crate) fn were_ended_early() -> bool {
+    ENDED_EARLY.load(Ordering::SeqCst)
+}
+
+/// All signals are blocked in this thread, until dropped.
+struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    fn new() -> Blocked {
+        // SAFETY: zeros are a value of it; the calls fill in what they are given.
+        unsafe {
+            let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+                (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            Blocked(before)
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the mask of before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_noted(group: u32) -> bool {
+        GROUPS.iter().any(|noted| noted.load(Ordering::SeqCst) == group as i32)
+    }
+
+    #[test]
+    fn every_command_that_runs_is_noted_with_a_group_of_its_own() {
+        let started: Vec<_> = (0..3).map(|_| spawn(Command::new("sleep").arg("600")).unwrap()).collect();
+        // SAFETY: no pointers.
+        let own = |child: &Child| unsafe { libc::getpgid(child.id() as i32) } == child.id() as i32;
+        assert!(started.iter().all(|(child, _)| own(child) && is_noted(child.id())));
+        for (mut child, group) in started {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(is_noted(child.id()));
+            drop(group);
+            assert!(!is_noted(child.id()));
+        }
+        assert!(spawn(&mut Command::new("/nowhere")).is_err());
+        assert!(GROUPS.iter().all(|place| place.load(Ordering::SeqCst) != STARTS));
+    }
+
+    #[test]
+    fn no_signal_is_blocked_in_a_command() {
+        // Not by a shell, which may set its own mask.
+        let words = ["-q", "^SigBlk:[[:space:]]*0*$", "/proc/self/status"];
+        assert!(status(Command::new("grep").args(words)).unwrap().success());
+    }
+
+    #[test]
+    fn a_command_that_was_stopped_goes_on_unless_it_uses_the_terminal() {
+        let run = |text: &str| {
+            let mut command = Command::new("sh");
+            // SAFETY: async-signal-safe. Where these tests are started, it may be ignored.
+            unsafe {
+                command.pre_exec(|| {
+                    libc::signal(libc::SIGTTIN, libc::SIG_DFL);
+                    Ok(())
+                })
+            };
+            status(command.arg("-c").arg(text))
+        };
+        let stopped = "(while kill -CONT $$; do sleep 0.01; done) 2>/dev/null & kill -STOP $$; exit 3";
+        assert_eq!(run(stopped).unwrap().code(), Some(3));
+        assert!(run("kill -TTIN $$; exit 3").unwrap_err().to_string().contains("terminal"));
+    }
+}
