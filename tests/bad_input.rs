@@ -324,7 +324,9 @@ fn a_program_with_endless_output_is_killed_and_the_output_is_removed() {
     let printed = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- flood");
     assert_eq!(printed.status, Some(1), "{printed:?}");
     assert!(
-        printed.stderr.contains("wrote more than 1.07 GB to its standard output, and was killed"),
+        printed
+            .stderr
+            .contains("wrote more than 1.07 GB to its standard output or standard error, and was killed"),
         "{printed:?}"
     );
     is_intact(&lab);

@@ -17,6 +17,9 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "flood"))
         for (;;)
             puts("more and more and more and more and more and more and more and more and more");
+    if (!strcmp(how, "complain")) /* so many lines, or without end */
+        for (long line = 0; argc < 3 || line < atol(argv[2]); line++)
+            fputs("more and more and more and more and more and more and more and more and more\n", stderr);
     if (!strcmp(how, "close"))
         for (int fd = 0; fd < 1024; fd++)
             close(fd);

@@ -129,7 +129,7 @@ pub enum Ending {
         /// The limit, in nanoseconds.
         limit_ns: u64,
     },
-    /// It wrote more than the limit to its standard output, and was killed.
+    /// It wrote more than the limit to its standard output or standard error, and was killed.
     OutputLimit {
         /// The limit, in bytes.
         limit_bytes: u64,

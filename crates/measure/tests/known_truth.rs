@@ -262,12 +262,35 @@ fn threads_on_one_cpu_are_remarked_on() {
 }
 
 #[test]
+fn what_earlier_runs_have_written_is_freed_before_a_run_begins() {
+    let mut bench = Bench::new();
+    let file = bench.build("misbehave", &[]);
+    let start = bench.start(&file, &["complain", "2000"]);
+    for _ in 0..2 {
+        assert_eq!(bench.make(&start).ending, Ending::Done);
+    }
+    let written = |path: PathBuf| std::fs::metadata(path).map_or(0, |data| data.len());
+    let sizes = || {
+        let entries = std::fs::read_dir(bench.folder.path().join("scratch")).unwrap().flatten();
+        let of_errors = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("stderr"));
+        of_errors.map(|entry| written(entry.path())).filter(|size| *size > 0).count()
+    };
+    assert_eq!(sizes(), 2);
+    // It is asked for, but the launcher does not know of it yet.
+    bench.runner.begin(&start, 0, &[]).unwrap();
+    let left = sizes();
+    bench.runner.end(&start, &[], bench.limits, &|| false, Duration::ZERO).unwrap();
+    assert_eq!(left, 1, "of the run before, which may still be read");
+}
+
+#[test]
 fn every_bad_ending_has_its_own_name() {
     let mut bench = Bench::new();
     assert_eq!(bench.run("misbehave", &["exit", "3"]).ending, Ending::Exit { status: 3 });
     assert_eq!(bench.run("misbehave", &["crash"]).ending, Ending::Signal { signal: libc::SIGSEGV });
     assert_eq!(bench.run("misbehave", &["close"]).ending, Ending::Done);
     assert!(matches!(bench.run("misbehave", &["flood"]).ending, Ending::OutputLimit { .. }));
+    assert!(matches!(bench.run("misbehave", &["complain"]).ending, Ending::OutputLimit { .. }));
     bench.limits.timeout = Duration::from_millis(300);
     let hung = bench.run("misbehave", &["hang"]).ending;
     assert!(matches!(hung, Ending::Timeout { .. }), "{hung:?}");

@@ -285,7 +285,7 @@ fn failure(ending: &Ending) -> Option<String> {
         }
         Ending::OutputLimit { limit_bytes } => {
             let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
-            format!("wrote more than {limit} to its standard output")
+            format!("wrote more than {limit} to its standard output or standard error")
         }
         Ending::SpawnFailed { reason } => format!("could not be started: {reason}"),
         Ending::HookFailed { reason } => reason.clone(),

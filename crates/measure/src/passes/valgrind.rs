@@ -1,6 +1,7 @@
 //! A run under one of valgrind's tools.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::bytes;
@@ -80,8 +81,9 @@ pub(super) fn runtime_of(start: &LaunchSpec) -> Option<PathBuf> {
 
 /// Why valgrind did not run a program that runs without it.
 pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path) -> String {
-    let said = std::fs::read(stderr).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[..said.len().min(1 << 16)]).into_owned();
+    let mut said = Vec::new();
+    let _ = std::fs::File::open(stderr).and_then(|file| file.take(1 << 16).read_to_end(&mut said));
+    let said = String::from_utf8_lossy(&said).into_owned();
     let abi = elf::read(&start.file).ok().and_then(|facts| facts.abi()).map_or("", |abi| abi.name);
     let unavailable = valgrind::refusal(&said, abi, &Packages::here());
     match (said.contains("valgrind: "), &unavailable.fix) {

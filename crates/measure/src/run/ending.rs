@@ -1,5 +1,6 @@
 //! How a run ended: by the launcher's reply, and in words.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -62,12 +63,24 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
     if matches!(ending, Ending::SpawnFailed { .. } | Ending::HookFailed { .. }) {
         return how;
     }
-    let text = std::fs::read(stderr).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
-    match text.lines().rfind(|line| !line.trim().is_empty()) {
-        Some(line) => format!("{how}: {}", line.trim()),
+    match last_line(stderr) {
+        Some(line) => format!("{how}: {line}"),
         None => how,
     }
+}
+
+/// The last line with text among the last bytes of a file, however large it is.
+pub(crate) fn last_line(file: &Path) -> Option<String> {
+    const MOST: u64 = 4096;
+    let read = || {
+        let mut file = std::fs::File::open(file)?;
+        let from = file.metadata()?.len().saturating_sub(MOST);
+        file.seek(SeekFrom::Start(from))?;
+        let mut text = Vec::new();
+        file.take(MOST).read_to_end(&mut text).map(|_| text)
+    };
+    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+    text.lines().rfind(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
 }
 
 /// How a run ended, in words.
@@ -83,7 +96,7 @@ pub fn describe(ending: &Ending) -> String {
         }
         Ending::OutputLimit { limit_bytes } => {
             let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
-            format!("wrote more than {limit} to its standard output, and was killed")
+            format!("wrote more than {limit} to its standard output or standard error, and was killed")
         }
         Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => reason.clone(),
     }
@@ -101,5 +114,27 @@ fn signal_name(signal: i32) -> &'static str {
         libc::SIGINT => " (SIGINT)",
         libc::SIGTERM => " (SIGTERM)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_file_is_read_without_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stderr");
+        let line = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            last_line(&path)
+        };
+        assert_eq!(line("one\n two \n\n").as_deref(), Some("two"));
+        assert_eq!(line(" \n"), None);
+        // Larger than any memory, and empty but for its end.
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"\nthe end\n", 1 << 40).unwrap();
+        assert_eq!(last_line(&path).as_deref(), Some("the end"));
     }
 }

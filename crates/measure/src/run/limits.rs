@@ -12,7 +12,7 @@ pub struct Limits {
     pub timeout: Duration,
     /// Emulated machines whose kernel has not started its first process after so long are ended.
     pub boot: Duration,
-    /// Runs that write more to their standard output are killed.
+    /// Runs that write more to their standard output, or to their standard error, are killed.
     pub output_bytes: u64,
 }
 
@@ -21,7 +21,7 @@ impl Limits {
     pub const TIMEOUT: Duration = widthwise_experiment::resolve::TIMEOUT;
     /// A kernel may take so long to start its first process, unless the user gives another limit.
     pub const BOOT: Duration = widthwise_experiment::resolve::BOOT_TIMEOUT;
-    /// A run may write so much to its standard output.
+    /// A run may write so much to its standard output, and as much to its standard error.
     pub const OUTPUT_BYTES: u64 = 1 << 30;
 
     /// The limits of an experiment's runs.
@@ -33,7 +33,7 @@ impl Limits {
         }
     }
 
-    /// The limit that a run has exceeded after this time, with so many bytes of standard output.
+    /// The limit that a run has exceeded after this time, with so many bytes in the larger of its outputs.
     pub fn exceeded(self, elapsed: Duration, written: u64) -> Option<Ending> {
         if elapsed >= self.timeout {
             Some(Ending::Timeout { limit_ns: self.timeout.as_nanos() as u64 })

@@ -67,8 +67,8 @@ pub struct Runner {
     free: BTreeSet<usize>,
     /// The pair of the last run that ended.
     last: usize,
-    /// The final size of each pair's standard output.
-    held: Vec<u64>,
+    /// The final sizes of each pair: standard output, standard error.
+    held: Vec<[u64; 2]>,
     /// The group's CPU time and refused forks at the end of the last run: it holds only runs.
     group: (Usage, u64),
     /// When the launcher started the first run without a reply, as far as is known.
@@ -124,7 +124,7 @@ impl Runner {
             lost: 0,
             free: BTreeSet::new(),
             last: 0,
-            held: vec![0],
+            held: vec![[0; 2]],
             group: Default::default(),
             since: Instant::now(),
             warms_caches: false,
@@ -166,6 +166,12 @@ impl Runner {
         self.scratch.join(format!("{name}-{files}"))
     }
 
+    /// The sizes of a pair of output files.
+    fn written(&self, files: usize) -> [u64; 2] {
+        ["stdout", "stderr"]
+            .map(|name| std::fs::metadata(self.output(name, files)).map_or(0, |data| data.len()))
+    }
+
     /// Makes one run. `cancelled` is checked at every tick.
     pub fn run(
         &mut self,
@@ -201,7 +207,7 @@ impl Runner {
     pub fn begin(&mut self, start: &LaunchSpec, padding: usize, cpus: &[u32]) -> Result<(), RunError> {
         let files = self.free.pop_first().unwrap_or(self.held.len());
         if files == self.held.len() {
-            self.held.push(0);
+            self.held.push([0; 2]);
         }
         let mut begun =
             Begun { number: 0, files, bytes: 0, around: None, _left: LeftBehind::of(start), killed: None };
@@ -288,10 +294,12 @@ impl Runner {
             self.listen();
             self.exits.clear();
         }
-        if self.held[files] > SOON_TRUNCATED {
-            // Truncating a large file takes a while, and old output must not be taken for this run's.
-            std::fs::File::create(&stdout)
-                .map_err(|error| RunError::Scratch { path: stdout.clone(), error })?;
+        for (path, held) in [&stdout, &stderr].into_iter().zip(self.held[files]) {
+            if held > SOON_TRUNCATED {
+                // Truncating a large file takes a while, which is not this run's, and neither is old output.
+                std::fs::File::create(path)
+                    .map_err(|error| RunError::Scratch { path: path.clone(), error })?;
+            }
         }
         self.counters.begin();
         Ok(self.launcher.ask(&request)?)
@@ -364,7 +372,8 @@ impl Runner {
                 break;
             }
             // Checked again: a reply may have ended the previous run.
-            let exceeded = limits.exceeded(self.since.elapsed(), written(&self.output("stdout", files)));
+            let exceeded =
+                limits.exceeded(self.since.elapsed(), self.written(files).into_iter().max().unwrap_or(0));
             let interrupted = || cancelled().then_some(Ending::Signal { signal: libc::SIGINT });
             let Some(ending) = exceeded.or_else(interrupted) else { continue };
             self.launcher.cancel(number)?;
@@ -431,8 +440,8 @@ impl Runner {
         let remarks = Remarks { reply: &reply, tree: tree.as_deref(), forgotten, lost, refused, cpus };
         let mut remarks = remarks.sentences();
         let left_over = left_working(&reply);
-        self.held[self.last] = written(&stdout);
-        let flooded = self.held[self.last] > limits.output_bytes;
+        self.held[self.last] = self.written(self.last);
+        let flooded = self.held[self.last].iter().any(|held| *held > limits.output_bytes);
         let ending = match killed {
             Some(ending) if reply.failed.is_none() => ending,
             _ if flooded => Ending::OutputLimit { limit_bytes: limits.output_bytes },
@@ -497,8 +506,4 @@ impl Runner {
             _ => 0,
         }
     }
-}
-
-fn written(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |data| data.len())
 }

@@ -57,8 +57,6 @@ pub fn run_group(
             (_, cpus) => cpus.to_vec(),
         };
         let output = scratch.join(format!("stdout-{index}"));
-        // What another run wrote must not be taken for this one's.
-        std::fs::File::create(&output).map_err(at(&output))?;
         tasks.push(Task { start, cpus, output, padding: spec.padding, load: false });
     }
     let mut load: Vec<u32> = spec.allowed.to_vec();
@@ -68,6 +66,10 @@ pub fn run_group(
             let output = scratch.join(format!("load-{index}"));
             tasks.push(Task { start, cpus: vec![cpu], output, padding: 0, load: true });
         }
+    }
+    // What another run wrote must not be taken for this one's, and freeing it takes CPU time.
+    for path in tasks.iter().flat_map(|task| [task.output.clone(), task.errors()]) {
+        std::fs::File::create(&path).map_err(at(&path))?;
     }
     if spec.start.fresh {
         lay_out(&spec.start.directory, &spec.start.inputs).map_err(at(&spec.start.directory))?;

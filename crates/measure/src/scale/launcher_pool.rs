@@ -362,7 +362,8 @@ impl Running<'_> {
 
     /// Why all must end now, if they must.
     fn must_end(&self, limits: Limits, began: Instant, cancelled: &dyn Fn() -> bool) -> Option<Ending> {
-        let most_written = self.tasks.iter().map(|task| written(&task.output)).max().unwrap_or(0);
+        let files = self.tasks.iter().flat_map(|task| [task.output.clone(), task.errors()]);
+        let most_written = files.map(|path| written(&path)).max().unwrap_or(0);
         if let Some(exceeded) = limits.exceeded(began.elapsed(), most_written) {
             Some(exceeded)
         } else if let Some(reason) = failed_load(self.tasks, &self.replies) {
@@ -438,32 +439,50 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_pool_may_open_what_the_hard_limit_allows_and_its_programs_what_the_shell_does() {
-        const SOFT: u64 = 600;
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: valid structures; the hard limit stays.
-        unsafe {
-            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-            libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: SOFT, ..limit });
-        }
-        let mut pool = LauncherPool::new(&[]);
-        assert_eq!(descriptors::most(), limit.rlim_max);
-        let folder = tempfile::tempdir().unwrap();
-        let start = LaunchSpec {
+    /// The soft limit of descriptors of these tests.
+    const SOFT: u64 = 600;
+
+    /// A pool, in a process whose limit was soft before the first pool was made; and the hard limit.
+    fn pool() -> (LauncherPool, u64) {
+        static LOWERED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+        let hard = LOWERED.get_or_init(|| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: valid structures; the hard limit stays.
+            unsafe {
+                libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+                libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: SOFT, ..limit });
+            }
+            limit.rlim_max
+        });
+        (LauncherPool::new(&[]), *hard)
+    }
+
+    fn shell(text: &str, folder: &Path) -> LaunchSpec {
+        LaunchSpec {
             runtime: None,
             file: "/bin/sh".into(),
-            arguments: ["sh", "-c", "ulimit -Sn; ulimit -Hn"].map(Into::into).into(),
+            arguments: ["sh", "-c", text].map(Into::into).into(),
             environment: BTreeMap::new(),
-            directory: folder.path().into(),
+            directory: folder.into(),
             fresh: false,
             inputs: Vec::new(),
             stdin: "/dev/null".into(),
-            setup: Some("ulimit -Sn > hook".into()),
+            setup: None,
             teardown: None,
             thp: Thp::System,
             no_aslr: false,
             exit_status: 0,
+        }
+    }
+
+    #[test]
+    fn a_pool_may_open_what_the_hard_limit_allows_and_its_programs_what_the_shell_does() {
+        let (mut pool, hard) = pool();
+        assert_eq!(descriptors::most(), hard);
+        let folder = tempfile::tempdir().unwrap();
+        let start = LaunchSpec {
+            setup: Some("ulimit -Sn > hook".into()),
+            ..shell("ulimit -Sn; ulimit -Hn", folder.path())
         };
         // Descriptors above the programs' limit do not hinder the launcher's start.
         let held: Vec<std::fs::File> = (0..700).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
@@ -473,7 +492,7 @@ mod tests {
         let limits = Limits { timeout: Duration::from_secs(20), boot: Limits::BOOT, output_bytes: 1 << 20 };
         let result = pool.run_all(&tasks, limits, &|| false, &mut Nobody).unwrap();
         assert_eq!(result.done[0].ending, Ending::Done);
-        let hard = match limit.rlim_max {
+        let hard = match hard {
             libc::RLIM_INFINITY => "unlimited".to_owned(),
             most => most.to_string(),
         };
@@ -481,5 +500,19 @@ mod tests {
         crate::run::hooks::shell("ulimit -Sn > hook", &start).unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("hook")).unwrap(), format!("{SOFT}\n"));
         drop(held);
+    }
+
+    #[test]
+    fn the_output_limit_is_that_of_standard_error_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { timeout: Duration::from_secs(60), boot: Limits::BOOT, output_bytes: 1 << 12 };
+        for output in ["", ">&2"] {
+            let text = format!("while :; do echo more and more {output}; done");
+            let start = shell(&text, folder.path());
+            let output = folder.path().join("stdout");
+            let tasks = [Task { start: &start, cpus: Vec::new(), output, padding: 0, load: false }];
+            let result = pool().0.run_all(&tasks, limits, &|| false, &mut Nobody).unwrap();
+            assert_eq!(result.done[0].ending, Ending::OutputLimit { limit_bytes: 1 << 12 }, "{text}");
+        }
     }
 }

@@ -24,6 +24,7 @@ use crate::passes::emulated_machine::plugin::Plugin;
 use crate::passes::emulated_machine::report::{Outcome, Report, Times};
 use crate::passes::emulated_machine::result::MachineRun;
 use crate::proc::meminfo;
+use crate::run::ending;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::limits::Limits;
 use crate::run::result::{RunError, RunResult};
@@ -326,8 +327,7 @@ fn abi_of(start: &LaunchSpec) -> Result<&'static str, String> {
 }
 
 fn last_line(file: &Path) -> String {
-    let text = String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+    ending::last_line(file).unwrap_or_else(|| "no message".to_owned())
 }
 
 /// What a machine writes.
