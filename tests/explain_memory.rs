@@ -50,6 +50,17 @@ fn covers(document: &Value, share: f64) {
     assert!(rest["explained_share"].as_f64().unwrap() >= share, "{rest:#} {:#}", document["parts"]);
 }
 
+/// As [`covers`], without the pages of libraries: of these, fault-around maps some 0.4 MB more in one run than in another,
+/// and what recorded runs have of it the timed rounds need not have.
+fn covers_beside_libraries(document: &Value, share: f64) {
+    let rest = rest(document, "max_rss");
+    let [left, baseline, variant] =
+        ["amount", "baseline", "variant"].map(|name| rest[name].as_f64().unwrap());
+    let left = left + amount(document, "max_rss", "pages of lib") as f64;
+    let most = (1.0 - share) * (variant - baseline).abs();
+    assert!(left.abs() <= most, "{left} of {most}: {rest:#} {:#}", document["parts"]);
+}
+
 #[test]
 fn nodes_of_pointers_are_the_parts_of_the_heap_and_of_max_rss() {
     let lab = Laboratory::new();
@@ -194,7 +205,7 @@ fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
 #[test]
 fn stacks_are_a_part() {
     // One stack cannot be larger than 8 MB. Beside it, what the C library has of pages varies by up to 0.4 MB from run to run, as
-    // fault-around maps its neighbours: twelve rounds and four recordings average that. Eight stacks need fewer.
+    // fault-around maps its neighbours: that is a tenth of the difference, and of eight stacks a hundredth.
     for (part, stacks, pages, share, more) in
         [("stack", 1, 8, 0.8, "--rounds 12 --heap=4"), ("threads", 8, 32, 0.95, "--rounds 6 --heap=2")]
     {
@@ -205,7 +216,11 @@ fn stacks_are_a_part() {
             let amount = amount(&document, "max_rss", "stacks");
             // STACK_COUNT pointers each; the pages at the ends, and what the environment's padding moves.
             assert!((amount + stacks * 4 * STACK_COUNT).abs() <= pages * 4096, "{part} {variant}: {amount}");
-            covers(&document, share);
+            if part == "stack" {
+                covers_beside_libraries(&document, share);
+            } else {
+                covers(&document, share);
+            }
         }
     }
 }
