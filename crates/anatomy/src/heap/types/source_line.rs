@@ -138,37 +138,28 @@ enum End {
 
 /// Where the product begins that continues behind this text.
 fn product_start(text: &str) -> End {
-    let mut depth = 0usize;
-    for (at, c) in text.char_indices().rev() {
-        match c {
-            ')' | ']' => depth += 1,
-            '(' | '[' if depth > 0 => depth -= 1,
-            '(' => return End::Bracket(at),
-            _ if depth == 0 => {
-                if let Some(end) = end_of_product(text, at, c) {
-                    return end;
-                }
-            }
-            _ => {}
-        }
-    }
-    End::Other
+    product_edge(text, text.char_indices().rev(), ")]", "([")
 }
 
 /// Where the product ends that began before this text.
 fn product_end(text: &str) -> End {
+    product_edge(text, text.char_indices(), "([", ")]")
+}
+
+/// Where a product ends in the direction of these characters, in which brackets `open` and `close` so, round ones first.
+fn product_edge(text: &str, characters: impl Iterator<Item = (usize, char)>, open: &str, close: &str) -> End {
     let mut depth = 0usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' if depth > 0 => depth -= 1,
-            ')' => return End::Bracket(at),
-            _ if depth == 0 => {
-                if let Some(end) = end_of_product(text, at, c) {
-                    return end;
-                }
+    for (at, c) in characters {
+        if open.contains(c) {
+            depth += 1;
+        } else if close.contains(c) && depth > 0 {
+            depth -= 1;
+        } else if close.starts_with(c) {
+            return End::Bracket(at);
+        } else if depth == 0 {
+            if let Some(end) = end_of_product(text, at, c) {
+                return end;
             }
-            _ => {}
         }
     }
     End::Other
