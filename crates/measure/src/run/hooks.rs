@@ -134,19 +134,8 @@ mod tests {
 
     fn start(setup: Option<&str>) -> LaunchSpec {
         LaunchSpec {
-            runtime: None,
-            file: "/bin/true".into(),
-            arguments: Vec::new(),
-            environment: std::collections::BTreeMap::new(),
-            directory: "/".into(),
-            fresh: false,
-            inputs: Vec::new(),
-            stdin: "/dev/null".into(),
             setup: setup.map(Into::into),
-            teardown: None,
-            thp: widthwise_experiment::model::Thp::System,
-            no_aslr: false,
-            exit_status: 0,
+            ..LaunchSpec::plain("/bin/true", &[], std::path::Path::new("/"))
         }
     }
 

@@ -38,6 +38,26 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
+    /// A program without environment, input, setup and teardown, as unit tests start it.
+    #[cfg(test)]
+    pub(crate) fn plain(file: &str, words: &[&str], directory: &Path) -> LaunchSpec {
+        LaunchSpec {
+            runtime: None,
+            file: file.into(),
+            arguments: words.iter().map(|word| (*word).into()).collect(),
+            environment: BTreeMap::new(),
+            directory: directory.to_owned(),
+            fresh: false,
+            inputs: Vec::new(),
+            stdin: "/dev/null".into(),
+            setup: None,
+            teardown: None,
+            thp: Thp::System,
+            no_aslr: false,
+            exit_status: 0,
+        }
+    }
+
     /// The file that the kernel executes, and all words.
     pub fn executed(&self) -> (&Path, Vec<OsString>) {
         self.accounted(None)

@@ -421,10 +421,6 @@ fn written(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use widthwise_experiment::model::Thp;
-
     use super::*;
 
     struct Nobody;
@@ -458,21 +454,7 @@ mod tests {
     }
 
     fn shell(text: &str, folder: &Path) -> LaunchSpec {
-        LaunchSpec {
-            runtime: None,
-            file: "/bin/sh".into(),
-            arguments: ["sh", "-c", text].map(Into::into).into(),
-            environment: BTreeMap::new(),
-            directory: folder.into(),
-            fresh: false,
-            inputs: Vec::new(),
-            stdin: "/dev/null".into(),
-            setup: None,
-            teardown: None,
-            thp: Thp::System,
-            no_aslr: false,
-            exit_status: 0,
-        }
+        LaunchSpec::plain("/bin/sh", &["sh", "-c", text], folder)
     }
 
     #[test]

@@ -230,7 +230,7 @@ fn read(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use widthwise_experiment::model::{OutputCheck, Thp};
+    use widthwise_experiment::model::OutputCheck;
     use widthwise_experiment::scale::{Cell, Purpose, Work};
 
     use super::*;
@@ -260,21 +260,7 @@ mod tests {
         /// The events of each member after a run that does this, and the remarks.
         fn run(&self, parents: &[(u32, u32)], during: impl Fn()) -> (Vec<Option<u64>>, Vec<String>) {
             let cell = Cell { variant: "a".into(), mode: self.mode, placement: "cores".into(), processes: 2 };
-            let start = LaunchSpec {
-                runtime: None,
-                file: "/bin/true".into(),
-                arguments: Vec::new(),
-                environment: BTreeMap::new(),
-                directory: self.directory.clone(),
-                fresh: false,
-                inputs: Vec::new(),
-                stdin: "/dev/null".into(),
-                setup: None,
-                teardown: None,
-                thp: Thp::System,
-                no_aslr: false,
-                exit_status: 0,
-            };
+            let start = LaunchSpec::plain("/bin/true", &[], &self.directory);
             let pattern = Pattern::new("event").unwrap();
             let log = EventLog::Lines { pattern, files: Some(self.log.into()) };
             let spec = GroupSpec {
