@@ -1,9 +1,10 @@
 /*
- * What most tools do: a process of so many MiB (argument 1) runs a command (the rest) and prints what
- * getrusage(RUSAGE_CHILDREN) then calls the children's peak resident size, in KiB. Linux hands the size of
- * the old image on at execve (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss), so that it is never less than the
- * parent's.
+ * What most tools do: a process of so many MiB (argument 1) runs a command (the rest), without its output,
+ * and prints what getrusage(RUSAGE_CHILDREN) then calls the children's peak resident size, in KiB. Linux
+ * hands the size of the old image on at execve (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss), so that it is
+ * never less than the parent's.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -23,7 +24,10 @@ int main(int argc, char **argv) {
     if (child < 0)
         return 1;
     if (child == 0) {
-        execv(argv[2], argv + 2);
+        int nowhere = open("/dev/null", O_WRONLY);
+        if (nowhere < 0 || dup2(nowhere, 1) < 0)
+            _exit(127);
+        execvp(argv[2], argv + 2);
         _exit(127);
     }
     int status;

@@ -17,7 +17,6 @@ const LARGE: u64 = 100_000_000;
 
 /// Measures all three.
 pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
-    // First: the peak of a process that is started here is at least this one's so far (setmax_mm_hiwater_rss at exec).
     let layout = layout::measure(work_directory)?;
     eprintln!("  {} types", layout.compared);
     let sums = files::measure(work_directory)?;

@@ -1,5 +1,7 @@
 //! One campaign of `widthwise compare`, and the verdicts in its report.
 
+use std::process::Command;
+
 use anyhow::{bail, Context};
 use serde_json::Value;
 
@@ -54,7 +56,27 @@ impl Campaign {
         let mut asked = arguments.to_vec();
         asked.insert(1, "--json".into()); // what comes after `--` is the program's
         let text = work_directory.output(&mut work_directory.widthwise(&asked))?;
-        let report = serde_json::from_str(&text).context("the report is not JSON")?;
+        Campaign::finished(work_directory, &text)
+    }
+
+    /// The same, started by a process of so many MiB.
+    pub fn run_by_parent(
+        work_directory: &WorkDirectory,
+        mib: u32,
+        arguments: &[String],
+    ) -> anyhow::Result<Campaign> {
+        let report = work_directory.folder().join("by-parent.json");
+        let mut asked = arguments.to_vec();
+        asked.insert(1, format!("--json={}", report.display()));
+        let widthwise = work_directory.widthwise(&asked);
+        let mut parent = Command::new(work_directory.folder().join("parent"));
+        parent.arg(mib.to_string()).arg(widthwise.get_program()).args(widthwise.get_args());
+        work_directory.output(&mut parent)?;
+        Campaign::finished(work_directory, &std::fs::read_to_string(report)?)
+    }
+
+    fn finished(work_directory: &WorkDirectory, text: &str) -> anyhow::Result<Campaign> {
+        let report = serde_json::from_str(text).context("the report is not JSON")?;
         for entry in std::fs::read_dir(work_directory.folder().join(".widthwise"))? {
             let path = entry?.path();
             if path.ends_with("builds") {

@@ -8,6 +8,7 @@ use anyhow::{bail, Context};
 
 use crate::campaign::{self, Campaign};
 use crate::hyperfine;
+use crate::ratio::{of_means, Estimate};
 use crate::section::{Section, Table};
 use crate::work_directory::{typed, words, WorkDirectory};
 
@@ -41,43 +42,52 @@ struct Costs {
 
 /// Measures Widthwise, its peer, and the least that starting a program can cost.
 pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
-    let (runs, times) = (work_directory.count(2000, 20), work_directory.count(7, 1));
+    let (runs, times) = (work_directory.count(2000, 20), work_directory.count(20, 2));
     work_directory.build("bench/programs/nothing.c", "nothing", &["-static"])?;
     work_directory.build("bench/programs/start.c", "start", &[])?;
     let mut costs = Costs { own: Vec::new(), report: Vec::new(), peer: Vec::new(), floor: Vec::new() };
     for number in 1..=times {
-        costs.add(work_directory, runs)?;
+        costs.add(work_directory, runs, number)?;
         eprintln!("  {number} of {times}");
     }
     let [own, report, peer, floor] =
-        [&costs.own, &costs.report, &costs.peer, &costs.floor].map(|all| typical(all));
+        [&costs.own, &costs.report, &costs.peer, &costs.floor].map(|all| mean(all));
     let reported_wall = reported_wall(work_directory, &ours(200), &theirs(200))?;
 
     let mut table = Table::new(["for each run, µs", "widthwise", "hyperfine -N", "ratio"]);
-    let mut row = |what: &str, own: f64, peer: f64| {
-        table.row([what.to_owned(), format!("{own:.0}"), format!("{peer:.0}"), format!("{:.2}", own / peer)]);
-        own / peer
+    let mut row = |what: &str, own: f64, peer: f64, ratio: String| {
+        table.row([what.to_owned(), format!("{own:.0}"), format!("{peer:.0}"), ratio]);
     };
-    row("wall time of the whole process", own.wall, peer.wall);
-    let wall = row("wall time beyond the program's own", own.wall - floor.wall, peer.wall - floor.wall);
+    let plain = |own: f64, peer: f64| format!("{:.2}", own / peer);
+    let wall = costs.beyond(|one| one.wall, false);
+    let cpu = costs.beyond(|one| one.cpu, false);
+    let without =
+        [costs.beyond(|one| one.wall, true), costs.beyond(|one| one.cpu, true)].map(|ratio| ratio.text(2));
+    row("wall time of the whole process", own.wall, peer.wall, plain(own.wall, peer.wall));
+    row("wall time beyond the program's own", own.wall - floor.wall, peer.wall - floor.wall, wall.text(2));
+    let [without_wall, without_cpu] = without;
+    let unjudged = "the same without judging and reporting";
+    row(unjudged, own.wall - report.wall - floor.wall, peer.wall - floor.wall, without_wall);
+    row("CPU time of the whole process", own.cpu, peer.cpu, plain(own.cpu, peer.cpu));
+    row("CPU time beyond the program's own", own.cpu - floor.cpu, peer.cpu - floor.cpu, cpu.text(2));
+    row(unjudged, own.cpu - report.cpu - floor.cpu, peer.cpu - floor.cpu, without_cpu);
+    let [own_reported, peer_reported] = reported_wall;
     row(
-        "the same without judging and reporting",
-        own.wall - report.wall - floor.wall,
-        peer.wall - floor.wall,
+        "wall time that it reports for the program",
+        own_reported,
+        peer_reported,
+        plain(own_reported, peer_reported),
     );
-    row("CPU time of the whole process", own.cpu, peer.cpu);
-    let cpu = row("CPU time beyond the program's own", own.cpu - floor.cpu, peer.cpu - floor.cpu);
-    row("the same without judging and reporting", own.cpu - report.cpu - floor.cpu, peer.cpu - floor.cpu);
-    row("wall time that it reports for the program", reported_wall[0], reported_wall[1]);
-    let measured = peer.wall > floor.wall && peer.cpu > floor.cpu;
+    let measured = wall.interval.is_some() && cpu.interval.is_some();
     Ok(Section {
         bar: "what a run costs beyond the program's own cost is at most what it costs with `hyperfine -N`: a ratio of 1, in wall \
               time and in CPU time."
             .into(),
         method: format!(
             "`nothing` is a static program that ends at once. Each tool's whole process was measured, children and report \
-             included, over {runs} runs and over {}: the difference excludes the cost of the start. The median of {times} such \
-             differences is shown. The program's own cost is that of `start`, which only calls vfork, execve and waitpid: {:.0} \
+             included, over {runs} runs and over {}: the difference excludes the cost of the start. The mean of {times} such \
+             differences is shown; the tools were measured in turn {times} times, in another order each time, and a ratio beyond the \
+             program's own has its 95 % interval by Fieller's theorem. The program's own cost is that of `start`, which only calls vfork, execve and waitpid: {:.0} \
              µs of wall time, {:.0} µs of CPU time. Widthwise stores every reading and an output digest of each run in a database, and ends with bootstrap intervals and a page on which every run is a dot; hyperfine stores wall times and ends with their mean. Judging and reporting is the time of `widthwise report` on the same campaign.",
             runs / 2,
             floor.wall,
@@ -90,14 +100,15 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             typed("widthwise", &report_again()),
         ],
         table,
-        reached: measured && wall <= 1.0 && cpu <= 1.0,
+        reached: measured && wall.ratio <= 1.0 && cpu.ratio <= 1.0,
         sentence: if measured {
             format!(
-                "a run's cost beyond the program's own is {wall:.2} times hyperfine's in wall time and {cpu:.2} times in CPU \
-                 time."
+                "a run's cost beyond the program's own is {} times hyperfine's in wall time and {} times in CPU time.",
+                wall.text(2),
+                cpu.text(2)
             )
         } else {
-            "the machine was too busy for a ratio: hyperfine seemed to cost less than nothing.".into()
+            "the machine was too busy for a ratio: what hyperfine costs could not be told from nothing.".into()
         },
     })
 }
@@ -119,9 +130,37 @@ fn least(runs: u32) -> Vec<String> {
     words([&runs.to_string(), "./nothing"])
 }
 
+/// What is measured in turn.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Own,
+    Peer,
+    Floor,
+}
+
 impl Costs {
-    /// Measures each once more, one after the other.
-    fn add(&mut self, work_directory: &WorkDirectory, runs: u32) -> anyhow::Result<()> {
+    /// Measures each once more, in the order of that number: what comes first is not always the same.
+    fn add(&mut self, work_directory: &WorkDirectory, runs: u32, number: u32) -> anyhow::Result<()> {
+        let mut order = [Part::Own, Part::Peer, Part::Floor];
+        order.rotate_left(number as usize % 3);
+        for part in order {
+            match part {
+                Part::Own => self.add_own(work_directory, runs)?,
+                Part::Peer => {
+                    let spend = |runs| spent(work_directory, hyperfine::process(&theirs(runs)));
+                    self.peer.push(per_run(runs, spend)?);
+                }
+                Part::Floor => self.floor.push(per_run(runs, |runs| {
+                    let mut command = Command::new(work_directory.folder().join("start"));
+                    command.args(least(runs));
+                    spent(work_directory, command)
+                })?),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_own(&mut self, work_directory: &WorkDirectory, runs: u32) -> anyhow::Result<()> {
         let mut reports = Vec::new();
         self.own.push(per_run(runs, |runs| {
             let measured = spent(work_directory, work_directory.widthwise(&ours(runs)))?;
@@ -131,13 +170,19 @@ impl Costs {
         })?);
         let mut reports = reports.into_iter();
         self.report.push(per_run(runs, |_| reports.next().context("a campaign was not reported"))?);
-        self.peer.push(per_run(runs, |runs| spent(work_directory, hyperfine::process(&theirs(runs))))?);
-        self.floor.push(per_run(runs, |runs| {
-            let mut command = Command::new(work_directory.folder().join("start"));
-            command.args(least(runs));
-            spent(work_directory, command)
-        })?);
         Ok(())
+    }
+
+    /// What Widthwise costs beyond the program's own, to what the peer does; on request without judging and reporting.
+    fn beyond(&self, time: fn(&PerRun) -> f64, is_unjudged: bool) -> Estimate {
+        let beyond = |all: &[PerRun], less: &[PerRun]| -> Vec<f64> {
+            all.iter().zip(less).map(|(one, less)| time(one) - time(less)).collect()
+        };
+        let mut own = beyond(&self.own, &self.floor);
+        if is_unjudged {
+            own.iter_mut().zip(&self.report).for_each(|(own, report)| *own -= time(report));
+        }
+        of_means(&own, &beyond(&self.peer, &self.floor))
     }
 }
 
@@ -150,13 +195,9 @@ fn per_run(runs: u32, mut spend: impl FnMut(u32) -> anyhow::Result<Spent>) -> an
     Ok(PerRun { wall: each(half.wall, whole.wall), cpu: each(half.cpu, whole.cpu) })
 }
 
-fn typical(all: &[PerRun]) -> PerRun {
-    let median = |of: fn(&PerRun) -> f64| {
-        let mut values: Vec<f64> = all.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-    };
-    PerRun { wall: median(|one| one.wall), cpu: median(|one| one.cpu) }
+fn mean(all: &[PerRun]) -> PerRun {
+    let mean = |of: fn(&PerRun) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    PerRun { wall: mean(|one| one.wall), cpu: mean(|one| one.cpu) }
 }
 
 /// The wall time that each tool reports for the program: its median, in microseconds.

@@ -1,6 +1,5 @@
 //! The heap recorder beside heaptrack: what it costs the program, how large its log is, how fast it is read.
 
-mod ratio;
 mod recorded;
 mod source;
 
@@ -8,6 +7,7 @@ use std::process::Command;
 
 use recorded::{Costs, Logs, Program, Recorders};
 
+use crate::ratio;
 use crate::section::{Section, Table};
 use crate::work_directory::WorkDirectory;
 

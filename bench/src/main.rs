@@ -20,6 +20,7 @@ mod peak;
 mod peringer;
 mod planted;
 mod proportion;
+mod ratio;
 mod scale;
 mod section;
 mod simulation;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+
 use crate::background_load::Load;
 use crate::calibration::Calibrated;
 use crate::campaign::{self, Campaign};
@@ -136,7 +138,9 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         let load = plant.is_loaded.then(|| Load::start(work_directory.seed));
         let constant = slowed.constant(work_directory)?;
         constants.push(format!("{:.1} % ({})", constant * 100.0, what(&plant)));
-        let harvests = harvest(work_directory, &slowed, slowed.truth(constant), &ways, campaigns)?;
+        let truths =
+            Truths { cpu: slowed.truth(constant), wall: slowed.truth(slowed.wall_constant(work_directory)?) };
+        let harvests = harvest(work_directory, &slowed, truths, &ways, campaigns)?;
         drop(load);
         for (way, harvest) in ways.iter().zip(&harvests) {
             table.row([
@@ -179,7 +183,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
               least 19 of 20; in a program that is bound by computing and in one that is bound by memory."
             .into(),
         method: format!(
-            "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. It is the CPU time of a build without work, measured by a campaign of its own under the same load. \
+            "The two builds of a program are the same instructions at the same addresses; one number in their data makes its work longer by exactly this share: a chain of dependent multiplications (loop), or of dependent loads in 4 MiB (pointer chase). What a run takes besides its work, {}, is not slowed; the truth allows for it. It is the CPU time of a build without work, measured by a campaign of its own under the same load; the truth for hyperfine allows for the wall time that hyperfine reads of that build. \
              The work lasts about {} ms, and {} ms under load. {} \
              All ways look for a slowdown in turn, campaign by campaign. Widthwise has found it if its verdict on CPU time is `higher` and the interval includes the truth; `--order balanced` is the other order of a round; hyperfine, which measures wall time, has found it if Welch's interval of as many exported times lies above 1 and includes it. \
              The cache below the loads of the pointer chase may be shared with other virtual machines: what these do is then in its time, and no order or estimator removes it ([measuring.md](measuring.md#where-the-noise-comes-from-and-which-order-and-estimator-help)).",
@@ -193,6 +197,15 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         reached: outcomes.iter().all(|outcome| is_enough(&outcome)),
         sentence: format!("{}{missed}.", reported.join("; ")),
     })
+}
+
+/// What was planted, as a ratio of the metric that is compared.
+#[derive(Debug, Clone, Copy)]
+struct Truths {
+    /// Of CPU time.
+    cpu: f64,
+    /// Of the wall time that the peer reads.
+    wall: f64,
 }
 
 /// The build that does no work.
@@ -241,6 +254,20 @@ impl Slowed {
         Ok(campaign.median("start", "cpu")? / campaign.median("plain", "cpu")?)
     }
 
+    /// The same share of the wall time that the peer reads.
+    fn wall_constant(&self, work_directory: &WorkDirectory) -> anyhow::Result<f64> {
+        let commands = [self.program.name.to_owned(), start_of(self.program.name)]
+            .map(|name| format!("./{name} {}", self.words));
+        let words =
+            hyperfine::arguments(work_directory.count(100, 6), &commands.each_ref().map(String::as_str));
+        let mut medians = hyperfine::times(work_directory, &words)?.into_iter().map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+        });
+        let plain = medians.next().context("hyperfine timed nothing")?;
+        Ok(medians.next().context("hyperfine timed one of two commands")? / plain)
+    }
+
     fn truth(&self, constant: f64) -> f64 {
         1.0 + f64::from(self.plant.per_mille - 1000) / 1000.0 * (1.0 - constant)
     }
@@ -286,7 +313,7 @@ impl Slowed {
 fn harvest(
     work_directory: &WorkDirectory,
     slowed: &Slowed,
-    truth: f64,
+    truths: Truths,
     ways: &[Way],
     campaigns: u32,
 ) -> anyhow::Result<Vec<Harvest>> {
@@ -294,6 +321,7 @@ fn harvest(
     for number in 1..=campaigns {
         for (way, harvest) in ways.iter().zip(&mut harvests) {
             let (signed, interval) = slowed.look(work_directory, *way)?;
+            let truth = if *way == Way::Hyperfine { truths.wall } else { truths.cpu };
             harvest.add(signed, interval, truth);
         }
         let all: Vec<String> =

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{bail, Context};
 use serde_json::Value;
 
 use crate::section::{Section, Table};
@@ -211,7 +211,7 @@ fn reconstruction(
     ]);
     commands.push(reported(&asked));
     let report = measured(work_directory, &asked)?;
-    let mut furthest: f64 = 0.0;
+    let mut furthest: Option<f64> = None;
     let mut largest = Vec::new();
     for part in report["tables"].as_array().context("no tables")? {
         for row in part["rows"].as_array().context("no rows")? {
@@ -221,7 +221,8 @@ fn reconstruction(
             else {
                 continue;
             };
-            furthest = furthest.max((own / system - 1.0).abs());
+            let off = (own / system - 1.0).abs();
+            furthest = Some(furthest.map_or(off, |furthest| furthest.max(off)));
             let name = format!(
                 "AnonPages of {} {}, MiB",
                 row["processes"],
@@ -241,9 +242,9 @@ fn reconstruction(
     }
     let saving = match largest[..] {
         [fork, jobs] => 1.0 - fork / jobs,
-        _ => 0.0,
+        _ => bail!("the sums of 8 children and of 8 jobs are missing: no process memory could be read"),
     };
-    Ok((furthest, saving))
+    Ok((furthest.context("no sum of memory could be compared with the system's")?, saving))
 }
 
 /// Milliseconds for one process of many that do nothing.

@@ -1,8 +1,9 @@
 //! Layouts of a large program: time and memory beside pahole, and every size that pahole prints.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{bail, Context};
@@ -83,10 +84,12 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Measured> {
     };
     let reader = reader()?;
     let rounds = work_directory.count(5, 1);
+    let jobs = format!("--jobs={THREADS}");
+    work_directory.build("bench/programs/parent.c", "parent", &[])?;
     let (mut own, mut pahole) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        own.push(cost(Command::new(&reader).arg(&program).arg(THREADS))?);
-        pahole.push(cost(Command::new("pahole").arg(format!("--jobs={THREADS}")).arg(&program))?);
+        own.push(cost(work_directory, &[reader.as_ref(), program.as_ref(), THREADS.as_ref()])?);
+        pahole.push(cost(work_directory, &["pahole".as_ref(), jobs.as_ref(), program.as_ref()])?);
     }
     let bytes = std::fs::read(&program)?;
     let elf = Elf::read(&bytes)?;
@@ -174,23 +177,15 @@ fn reader() -> anyhow::Result<PathBuf> {
     Ok(own.parent().unwrap_or(Path::new(".")).join("examples/layouts"))
 }
 
-/// Runs a command to its end.
-fn cost(command: &mut Command) -> anyhow::Result<Cost> {
-    let name = command.get_program().to_string_lossy().into_owned();
+/// Runs a command to its end. A process of its own starts it: on Linux a process's peak is at least the size of the one that
+/// started it, and this one has read files of many megabytes.
+fn cost(work_directory: &WorkDirectory, command: &[&OsStr]) -> anyhow::Result<Cost> {
+    let mut parent = Command::new(work_directory.folder().join("parent"));
     let began = Instant::now();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let child = child.with_context(|| format!("{name} could not be started"))?;
-    let mut status = 0;
-    // SAFETY: zeros are a valid `rusage`, and the child is waited for here alone.
-    let (ended, usage) = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), usage)
-    };
+    let printed = work_directory.output(parent.arg("0").args(command))?;
     let seconds = began.elapsed().as_secs_f64();
-    if ended < 0 || status != 0 {
-        bail!("{name}: wait status {status}");
-    }
-    Ok(Cost { seconds, peak: usage.ru_maxrss as f64 * 1024.0 })
+    let peak: f64 = printed.trim().parse().with_context(|| format!("parent printed {printed:?}"))?;
+    Ok(Cost { seconds, peak: peak * 1024.0 })
 }
 
 /// Each figure's own median.

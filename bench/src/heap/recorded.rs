@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context};
 
-use super::ratio::{self, Estimate};
 use crate::campaign::{self, Campaign};
+use crate::ratio::{self, Estimate};
 use crate::work_directory::{words, WorkDirectory};
 
 /// Where Debian's package puts what it preloads.
