@@ -79,6 +79,9 @@ impl Archive {
         let file = folder.join(CAMPAIGN.file);
         let connection = open::for_writing(&folder, &file)?;
         let metadata = read_metadata(&folder, &file, &connection)?;
+        if is_earlier {
+            folder::NewSpec::write(&folder, &metadata.spec)?.replace()?;
+        }
         Archive::take_up(connection, lock, folder, file, metadata)
     }
 

@@ -13,6 +13,9 @@ use crate::slug::slug;
 /// The link that points at the campaign begun last.
 const LATEST: &str = "latest";
 
+/// The spec, for people and for `widthwise compare FILE`.
+const SPEC: &str = "widthwise.toml";
+
 /// The largest number of campaigns with one name.
 const MOST: u32 = 100_000;
 
@@ -50,8 +53,38 @@ pub(crate) fn write_files(folder: &Path, metadata: &Metadata) -> Result<(), Arch
     for variant in &metadata.variants {
         make(folder.join("build").join(&variant.slug))?;
     }
-    write("widthwise.toml", &metadata.spec)?;
+    write(SPEC, &metadata.spec)?;
     write("machine.json", &format!("{:#}\n", metadata.machine))
+}
+
+/// A new spec, complete under a temporary name until it replaces the folder's.
+pub(crate) struct NewSpec {
+    folder: PathBuf,
+    unfinished: PathBuf,
+}
+
+impl NewSpec {
+    /// Writes it, and leaves the folder's spec as it is.
+    pub(crate) fn write(folder: &Path, spec: &str) -> Result<NewSpec, ArchiveError> {
+        let new = NewSpec { folder: folder.to_owned(), unfinished: folder.join(format!("{SPEC}.new")) };
+        fs::write(&new.unfinished, spec).map_err(|error| new.failed(error))?;
+        Ok(new)
+    }
+
+    /// Replaces the folder's spec.
+    pub(crate) fn replace(self) -> Result<(), ArchiveError> {
+        fs::rename(&self.unfinished, self.folder.join(SPEC)).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> ArchiveError {
+        ArchiveError::system(&self.folder, &self.folder.join(SPEC), error)
+    }
+}
+
+impl Drop for NewSpec {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.unfinished);
+    }
 }
 
 /// Points `latest` at this folder. rename(2) replaces the old link atomically: it is never absent.

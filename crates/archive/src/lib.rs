@@ -17,6 +17,7 @@
 
 mod campaign;
 mod database;
+mod earlier_spec;
 mod error;
 mod folder;
 mod group_run;

@@ -9,6 +9,7 @@ use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 use widthwise_experiment::{Role, VariantStatus};
 
+use crate::earlier_spec;
 use crate::error::ArchiveError;
 use crate::group_run;
 use crate::metadata::{write_metadata, Metadata, Scaling, VariantRow};
@@ -41,10 +42,11 @@ pub(crate) fn on_disk(folder: &Path, found: &Found) -> Result<(), ArchiveError> 
         })?;
         Ok(())
     });
-    if let Some(reason) = failure {
-        return Err(ArchiveError::Damaged { path: found.file.clone(), reason });
+    if let Err(error) = made {
+        let _ = std::fs::remove_file(&kept);
+        let of_content = |reason| ArchiveError::Damaged { path: found.file.clone(), reason };
+        return Err(failure.map_or(error, of_content));
     }
-    made?;
     if found.file != folder.join(CAMPAIGN.file) {
         std::fs::remove_file(&found.file)
             .map_err(|error| ArchiveError::system(folder, &found.file, error))?;
@@ -87,26 +89,6 @@ fn fill(connection: &Connection, folder: &Path, found: &Found) -> Result<(), Fai
     } else {
         scaling_campaign(connection, old, found.version)
     }
-}
-
-/// Keys and words of the spec that had other names before version 4.
-fn spec(text: &str) -> String {
-    const KEYS: [(&str, &str); 4] = [
-        ("until", "precision"),
-        ("budget", "max_time"),
-        ("fixed_addresses", "no_aslr"),
-        ("together", "concurrent"),
-    ];
-    let line = |line: &str| {
-        let (key, rest) = line.split_once('=').unwrap_or((line, ""));
-        let renamed = KEYS.iter().find(|(old, _)| *old == key.trim());
-        match renamed {
-            Some((old, new)) => format!("{}={rest}", key.replace(old, new)),
-            None if key.trim() == "metrics" => line.replace("\"peak_resident", "\"max_rss"),
-            None => line.to_owned(),
-        }
-    };
-    text.lines().map(|text| line(text) + "\n").collect()
 }
 
 fn metric(name: &str) -> &str {
@@ -175,7 +157,7 @@ fn campaign(new: &Connection, old: &Connection, folder: &Path, version: i64) -> 
         old,
         "SELECT created, widthwise, command, program_version, spec, seed, machine FROM campaign",
         |mut row| {
-            change(&mut row, 4, spec);
+            change(&mut row, 4, earlier_spec::migrated);
             row.push(name.clone().into());
             new.execute(
                 "INSERT INTO campaign (id, kind, created, widthwise, command, program_version, spec, seed, machine, program)
@@ -219,7 +201,7 @@ fn variants(new: &Connection, old: &Connection) -> Result<(), Failure> {
         Ok(())
     })?;
     let spec: String = old.query_row("SELECT spec FROM campaign", [], |row| row.get(0))?;
-    let allows = spec.lines().any(|line| line.trim() == "allow_different = true");
+    let allows = earlier_spec::allows_different(&spec);
     each(old, "SELECT variant, state, reason FROM standing", |mut row| {
         change(&mut row, 1, |state| {
             let status = match state {
@@ -445,7 +427,7 @@ impl Head {
             command: self.command.clone(),
             program: self.program.clone(),
             program_version: self.program_version.clone(),
-            spec: spec(&self.spec),
+            spec: earlier_spec::migrated(&self.spec),
             seed: self.seed,
             machine: self.machine.clone(),
             fingerprint: self.identity.clone(),
@@ -460,17 +442,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_of_an_earlier_version_gets_the_keys_of_this_one() {
-        let old = "[run]\ntogether = true\nfixed_addresses = true\n[measure]\nmetrics = [\"cpu\", \"peak_resident\"]\n\
-                   until = \"1%\"\nbudget = \"5m\"\n";
-        let new = "[run]\nconcurrent = true\nno_aslr = true\n[measure]\nmetrics = [\"cpu\", \"max_rss\"]\n\
-                   precision = \"1%\"\nmax_time = \"5m\"\n";
-        assert_eq!(spec(old), new);
-        assert_eq!(metric("peak_resident_sum"), "max_rss_sum");
-    }
-
-    #[test]
     fn all_earlier_formats_are_known() {
+        assert_eq!(metric("peak_resident_sum"), "max_rss_sum");
         assert_eq!((CAMPAIGN.version(), crate::schema::STUDY.version()), (crate::schema::VERSION, 2));
     }
 }

@@ -144,15 +144,21 @@ pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, Arch
     open().map_err(|error| ArchiveError::database(folder, file, error))
 }
 
-/// Creates and fills an archive under a temporary name, then renames it.
+/// Creates and fills an archive under a temporary name, then renames it. The folder's lock must be held.
 ///
-/// A process killed before the rename leaves no file that looks like an archive.
+/// A process killed before the rename leaves no file that looks like an archive, and the next one starts afresh.
 pub(crate) fn make(
     format: &Format,
     folder: &Path,
     fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<PathBuf, ArchiveError> {
     let unfinished = folder.join(format.unfinished());
+    match std::fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(ArchiveError::system(folder, &unfinished, error))
+        }
+        _ => {}
+    }
     let build = || {
         let mut connection = Connection::open(&unfinished)?;
         // No rollback is needed, and a journal on disk could be left behind.
@@ -166,10 +172,14 @@ pub(crate) fn make(
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };
-    build().map_err(|error| ArchiveError::database(folder, &unfinished, error))?;
     let file = folder.join(format.file);
-    std::fs::rename(&unfinished, &file).map_err(|error| ArchiveError::system(folder, &file, error))?;
-    Ok(file)
+    let made = build().map_err(|error| ArchiveError::database(folder, &unfinished, error)).and_then(|()| {
+        std::fs::rename(&unfinished, &file).map_err(|error| ArchiveError::system(folder, &file, error))
+    });
+    if made.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    made.map(|()| file)
 }
 
 /// Whether the file's header is that of an archive of a version this build reads. Takes no lock and creates no file.

@@ -122,6 +122,11 @@ fn a_comparison_of_each_earlier_version_is_read_without_a_change_and_resumed() {
 
         let mut archive = Archive::resume(&folder).unwrap();
         check_comparison(&archive, version);
+        assert_eq!(
+            std::fs::read_to_string(folder.join("widthwise.toml")).unwrap(),
+            archive.metadata().spec,
+            "its keys are those of this version"
+        );
         archive.begin_round(1, RoundKind::Timed, 1, None).unwrap();
         archive.add_run(&sample::run(1, 0, "b"), &[]).unwrap();
         archive.end_round(&sample::timed(1)).unwrap();
@@ -144,6 +149,34 @@ fn a_damaged_archive_of_an_earlier_version_is_refused_and_left_as_it_is() {
         assert!(matches!(result.unwrap_err(), ArchiveError::Damaged { .. }));
     }
     assert_eq!(names(&folder), ["campaign.sqlite"]);
+}
+
+#[test]
+fn a_migration_that_was_killed_is_made_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = Archive::create(parent.path(), &sample::metadata()).unwrap().folder().to_owned();
+    let complete = std::fs::read(folder.join("campaign.sqlite")).unwrap();
+    // It was killed just before the rename, or while the file was written.
+    for leftover in [&complete[..], &complete[..complete.len() / 2], b"torn"] {
+        let (_parent, folder) = comparison(3);
+        std::fs::write(folder.join("campaign.sqlite.new"), leftover).unwrap();
+        drop(Archive::resume(&folder).unwrap());
+        check_comparison(&Archive::read(&folder).unwrap(), 3);
+        assert_eq!(names(&folder), ["campaign.sqlite", "campaign.sqlite.version-3"]);
+    }
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_archive_as_it_was() {
+    let (_parent, folder) = study_of(2, &[(0, "warmup", "a", serde_json::json!({"ended": "vanished"}))]);
+    let before = std::fs::read(folder.join("study.sqlite")).unwrap();
+    let error = Archive::resume(&folder).unwrap_err();
+    assert!(
+        matches!(&error, ArchiveError::Damaged { path, .. } if path.ends_with("study.sqlite")),
+        "{error}"
+    );
+    assert_eq!(names(&folder), ["study.sqlite"]);
+    assert_eq!(std::fs::read(folder.join("study.sqlite")).unwrap(), before);
 }
 
 /// A scaling campaign as it was before version 4: a file of its own, with a warm-up and a timed run of the control.
