@@ -9,6 +9,7 @@ use widthwise_experiment::VariantStatus;
 
 use crate::database::{bounded, note, set_elapsed, Archive};
 use crate::error::ArchiveError;
+use crate::folder::NewSpec;
 use crate::round_layout;
 use crate::series;
 
@@ -312,14 +313,15 @@ impl Archive {
         self.write(|transaction, _| note(transaction, text))
     }
 
-    /// Replaces the spec by one that differs only in its stopping rule, which may change when a campaign is resumed.
+    /// Replaces the spec by one that differs only in its stopping rule, which may change when a campaign is resumed. If it
+    /// cannot be written, the campaign keeps the earlier one.
     pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
+        let file = NewSpec::write(&self.folder, spec)?;
         self.write(|transaction, _| {
             transaction.execute("UPDATE campaign SET spec = ?1", params![spec]).map(drop)
         })?;
         self.metadata.spec = spec.to_owned();
-        let file = self.folder.join("widthwise.toml");
-        std::fs::write(&file, spec).map_err(|error| ArchiveError::system(&file, &self.folder, error))
+        file.replace()
     }
 
     /// Stores why this session ended and how long it took. A campaign's time is the sum over its sessions; a killed one

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::sample;
-use widthwise_archive::Archive;
+use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;
 
 /// Runs the writer with a file size limit of `room` bytes: write(2) then fails, as it does on a full disk.
@@ -68,4 +68,27 @@ fn a_campaign_that_cannot_begin_leaves_no_folder() {
         format!("{}: the disk is full, and no campaign was begun: make room", parent.path().display());
     assert!(errors.contains(&wanted) && !errors.contains("--resume"), "{errors}");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_new_spec_that_finds_no_room_leaves_the_earlier_one() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
+    let folder = archive.folder().to_owned();
+    let spec = || std::fs::read_to_string(folder.join("widthwise.toml")).unwrap();
+    let earlier = spec();
+    // Every write to it fails as on a full disk.
+    std::os::unix::fs::symlink("/dev/full", folder.join("widthwise.toml.new")).unwrap();
+    let error = archive.set_spec("[measure]\nrounds = 200\n").unwrap_err();
+    assert!(matches!(&error, ArchiveError::Full { path } if *path == folder), "{error}");
+    drop(archive);
+    assert_eq!(
+        (Archive::read(&folder).unwrap().metadata().spec.as_str(), spec()),
+        (&earlier[..], earlier.clone())
+    );
+
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.set_spec("[measure]\nrounds = 200\n").unwrap();
+    assert_eq!((archive.metadata().spec.clone(), spec()), (spec(), "[measure]\nrounds = 200\n".to_owned()));
+    assert!(!folder.join("widthwise.toml.new").exists());
 }
