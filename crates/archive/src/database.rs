@@ -41,8 +41,8 @@ pub(crate) struct Writer {
     pub(crate) metrics: HashMap<String, i64>,
     /// The round whose runs are being added.
     pub(crate) round: Option<u32>,
-    /// Runs added since the last checkpoint.
-    pub(crate) in_log: u32,
+    /// About how many bytes were added to the log since the last checkpoint.
+    pub(crate) in_log: u64,
     /// Whether [`Archive::commit`] commits what is written, instead of each call.
     pub(crate) batches: bool,
     /// When this session's first round began.
@@ -116,7 +116,7 @@ impl Archive {
 }
 
 impl Drop for Archive {
-    /// Folds the log into the file, so that the file can be copied alone and read from a read-only folder. If another
+    /// Moves the log's content into the file, so that the file can be copied alone and read from a read-only folder. If another
     /// process is reading or the disk is full, the log stays, without loss.
     fn drop(&mut self) {
         if self.writer.is_some() {

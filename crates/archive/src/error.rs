@@ -63,7 +63,7 @@ pub enum ArchiveError {
     },
     /// The disk is full.
     #[error(
-        "{}: the disk is full; every run finished so far is kept: make room, then resume with `--resume {}`",
+        "{}: the disk is full; every run written so far is kept: make room, then resume with `--resume {}`",
         path.display(), path.display()
     )]
     Full {

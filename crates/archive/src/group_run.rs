@@ -13,19 +13,28 @@ impl Archive {
     /// The disk is full, the round is not the open one, or the archive was opened for reading.
     pub fn add_group_run(&mut self, run: &GroupRun) -> Result<(), ArchiveError> {
         self.check_round(run.round)?;
+        let record = record(run).map_err(|error| self.failed(error))?;
         self.write(|transaction, writer| {
-            write(transaction, run)?;
+            insert(transaction, run, &record)?;
             match writer.since {
                 Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
                 None => Ok(()),
             }
-        })
+        })?;
+        self.count_in_log(record.len());
+        Ok(())
     }
 }
 
 pub(crate) fn write(connection: &Connection, run: &GroupRun) -> rusqlite::Result<()> {
-    let record = serde_json::to_string(run)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    insert(connection, run, &record(run)?)
+}
+
+fn record(run: &GroupRun) -> rusqlite::Result<String> {
+    serde_json::to_string(run).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn insert(connection: &Connection, run: &GroupRun, record: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO group_run (round, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,

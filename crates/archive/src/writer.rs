@@ -51,9 +51,12 @@ pub struct ProcessNote {
     pub source: String,
 }
 
-/// The number of runs between checkpoints: some 2000 pages. A checkpoint waits milliseconds for the disk, so it is made
-/// between rounds, where it affects all variants alike.
-const RUNS_A_CHECKPOINT: u32 = 256;
+/// How long the log becomes before a checkpoint. A checkpoint waits milliseconds for the disk, so it is made between rounds,
+/// where it affects all variants alike.
+const CHECKPOINT_BYTES: u64 = 8 << 20;
+
+/// What a transaction adds to the log besides long texts: some eight pages.
+const RUN_BYTES: u64 = 32 << 10;
 
 impl Archive {
     /// From here on writes are committed together by [`Archive::commit`], which is many times cheaper. Otherwise each
@@ -64,7 +67,7 @@ impl Archive {
         }
     }
 
-    /// Commits the gathered writes: when this returns, they survive `kill -9`.
+    /// Commits the writes of the batch: when this returns, they survive `kill -9`.
     pub fn commit(&mut self) -> Result<(), ArchiveError> {
         if self.connection.is_autocommit() {
             return Ok(());
@@ -82,6 +85,8 @@ impl Archive {
             transaction.execute("INSERT INTO session (began) VALUES (?1)", params![writer.began]).map(drop)
         })?;
         let session = self.connection.last_insert_rowid();
+        // In a batch, too: later writes of this session may be rolled back, and its row is not added again.
+        self.commit()?;
         if let Some(writer) = &mut self.writer {
             writer.session = Some(session);
         }
@@ -129,7 +134,7 @@ impl Archive {
     }
 
     /// Adds a run that has ended to the open round. When this returns, or after [`Archive::commit`] if runs are
-    /// [gathered](Archive::gather), the run survives `kill -9`.
+    /// [written in a batch](Archive::begin_batch), the run survives `kill -9`.
     pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
         self.add_sampled_run(run, processes, None)
     }
@@ -207,10 +212,15 @@ impl Archive {
             }
             series.map_or(Ok(()), |series| series::write(transaction, id, series))
         })?;
-        if let Some(writer) = &mut self.writer {
-            writer.in_log = writer.in_log.saturating_add(1);
-        }
+        self.count_in_log(0);
         Ok(())
+    }
+
+    /// Counts a run that was added, with so many bytes of text.
+    pub(crate) fn count_in_log(&mut self, text: usize) {
+        if let Some(writer) = &mut self.writer {
+            writer.in_log = writer.in_log.saturating_add(RUN_BYTES).saturating_add(text as u64);
+        }
     }
 
     /// Ends the open round: from now on it has the kind `round.kind`. With fewer runs than planned it is interrupted in
@@ -255,7 +265,7 @@ impl Archive {
 
     /// Makes a checkpoint if the log is long.
     fn checkpoint(&mut self) -> Result<(), ArchiveError> {
-        if self.writer()?.in_log >= RUNS_A_CHECKPOINT {
+        if self.writer()?.in_log >= CHECKPOINT_BYTES {
             self.commit()?;
             // Waits for no reader. If it fails, for want of room above all, the log is as good, and grows on.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));

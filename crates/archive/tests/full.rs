@@ -43,7 +43,7 @@ fn a_full_disk_stops_the_campaign_with_every_finished_run_kept() {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{errors}");
         let wanted = format!(
-            "the disk is full; every run finished so far is kept: make room, then resume with `--resume {}`",
+            "the disk is full; every run written so far is kept: make room, then resume with `--resume {}`",
             folder.display()
         );
         assert!(errors.contains(&wanted) && errors.lines().count() == 1, "{errors}");

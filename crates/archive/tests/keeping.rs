@@ -9,6 +9,7 @@ use crate::sample::VARIANTS;
 use rusqlite::Connection;
 use widthwise_archive::{slug, Archive, ArchiveError, BuildNote, Metadata, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::scale::GroupRun;
 use widthwise_experiment::VariantStatus;
 
 fn begun() -> (tempfile::TempDir, Archive) {
@@ -212,7 +213,7 @@ fn a_run_counts_once() {
 }
 
 #[test]
-fn gathered_runs_are_committed_together_and_visible_only_then() {
+fn runs_of_a_batch_are_committed_together_and_visible_only_then() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     let found = || Archive::read(&folder).unwrap().load().unwrap().runs.len();
@@ -234,7 +235,7 @@ fn gathered_runs_are_committed_together_and_visible_only_then() {
 }
 
 #[test]
-fn a_failed_write_discards_gathered_runs_and_the_archive_stays_intact() {
+fn a_failed_write_discards_the_batch_and_the_archive_stays_intact() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     archive.begin_batch();
@@ -246,6 +247,22 @@ fn a_failed_write_discards_gathered_runs_and_the_archive_stays_intact() {
     archive.add_run(&run, &[]).unwrap_err();
     let samples = Archive::read(&folder).unwrap().load().unwrap();
     assert_eq!((samples.runs.len(), samples.rounds.len()), (runs.len(), 1));
+}
+
+#[test]
+fn a_resumed_session_whose_first_batch_fails_is_kept() {
+    let (_parent, archive) = begun();
+    let folder = archive.folder().to_owned();
+    drop(archive);
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.begin_batch();
+    archive.begin_round(0, RoundKind::Timed, 3, None).unwrap();
+    let run = sample::run(0, 0, VARIANTS[0]);
+    archive.add_run(&run, &[]).unwrap();
+    archive.add_run(&run, &[]).unwrap_err();
+    archive.set_stopped("failed", Duration::from_secs(2)).unwrap();
+    let samples = archive.load().unwrap();
+    assert_eq!((samples.stopped.as_deref(), samples.elapsed.as_secs()), (Some("failed"), 2));
 }
 
 #[test]
@@ -397,4 +414,25 @@ fn ten_thousand_runs_are_read_back() {
     assert!(samples.runs == written && written.len() == 10_002);
     let leaves = samples.processes.iter().find(|note| note.comm == "leaf").unwrap();
     assert_eq!(leaves.count, 2);
+}
+
+#[test]
+fn the_log_of_a_scaling_campaign_stays_short() {
+    let (_parent, mut archive) = begun();
+    let record = serde_json::json!({
+        "round": 0, "position": 0, "purpose": "timed", "events": null, "ending": {"ended": "done"}, "failure": null,
+        "cell": {"variant": VARIANTS[0], "mode": "fork", "placement": "cores", "processes": 2},
+        "elapsed_ns": 5, "spread_ns": 0, "cpu_ns": 4, "before_fork": null, "members": [], "counters": {},
+        "memory": null, "output_digest": null, "remarks": ["long ".repeat(50_000)]
+    });
+    let mut run: GroupRun = serde_json::from_value(record).unwrap();
+    for round in 0..200 {
+        run.round = round;
+        archive.begin_round(round, RoundKind::Timed, 1, None).unwrap();
+        archive.add_group_run(&run).unwrap();
+        archive.end_round(&sample::timed(round)).unwrap();
+    }
+    let log = fs::metadata(archive.folder().join("campaign.sqlite-wal")).unwrap().len();
+    assert!(log < 32 << 20, "no checkpoint was made: {log} bytes");
+    assert_eq!(archive.load().unwrap().group_runs.len(), 200);
 }
