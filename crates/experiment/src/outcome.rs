@@ -39,6 +39,15 @@ pub enum Source {
 }
 
 impl Source {
+    /// Every source.
+    pub const ALL: [Source; 14] = {
+        use Source::*;
+        [
+            Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Emulated, Qemu, Guest, Kvm,
+            Smaps, Runtime, Program,
+        ]
+    };
+
     /// The source's name in JSON, CSV and the archive.
     pub fn name(self) -> &'static str {
         match self {
@@ -66,13 +75,7 @@ impl Source {
 
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
-        use Source::*;
-        [
-            Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Emulated, Qemu, Guest, Kvm,
-            Smaps, Runtime, Program,
-        ]
-        .into_iter()
-        .find(|source| source.name() == name)
+        Source::ALL.into_iter().find(|source| source.name() == name)
     }
 }
 
@@ -253,4 +256,18 @@ pub struct Round {
     pub noise: Noise,
     /// The layout that every program had, from 1; absent where each has one layout.
     pub layout: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_of_csv_files_lists_every_source() {
+        let chapter = include_str!("../../../docs/csv.md");
+        let row = chapter.lines().find(|line| line.starts_with("| `source` |")).unwrap();
+        for source in Source::ALL {
+            assert!(row.contains(&format!("`{}`", source.name())), "{source:?}");
+        }
+    }
 }

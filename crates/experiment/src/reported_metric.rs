@@ -5,6 +5,9 @@ use crate::names::check_name;
 use crate::request_error::RequestErrorKind;
 use crate::units::Unit;
 
+/// What the names of the micro suite's metrics begin with.
+pub const MICRO_PREFIX: &str = "micro.";
+
 /// A metric that the program reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportedMetric {
@@ -22,8 +25,9 @@ pub struct ReportedMetric {
 }
 
 impl ReportedMetric {
-    /// Reads the unit of the metric of that name, then `instructions` if they are counted too, `machine-instructions` if they are counted
-    /// on emulated machines, then the noun of a sentence: `nanoseconds`, `count requests`, `nanoseconds instructions time of getpid`.
+    /// Reads the unit of the metric of that name, then the noun of a sentence: `nanoseconds`, `count requests`. For the micro suite,
+    /// `instructions` may be between them if they are counted too, and `machine-instructions` if they are counted on emulated
+    /// machines: `nanoseconds instructions time for getpid`.
     pub fn parse<'a>(name: &str, text: &'a str) -> Result<ReportedMetric, RequestErrorKind> {
         check(name)?;
         let (unit, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -32,7 +36,8 @@ impl ReportedMetric {
             name: unit.to_owned(),
             known: Unit::ALL.iter().map(|unit| unit.name().to_owned()).collect(),
         })?;
-        let word = |text: &'a str, word: &str| match text.trim().strip_prefix(word) {
+        let is_micro = name.starts_with(MICRO_PREFIX);
+        let word = |text: &'a str, word: &str| match text.trim().strip_prefix(word).filter(|_| is_micro) {
             Some(rest) => (true, rest.trim()),
             None => (false, text.trim()),
         };

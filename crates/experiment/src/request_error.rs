@@ -49,7 +49,7 @@ pub enum RequestErrorKind {
     #[error("{0:?} is given twice; keep one of the two")]
     DuplicateKey(String),
     /// A section has no such key.
-    #[error("unknown key {key:?} in {section}{}", fix_key(.key, .home, .known))]
+    #[error("unknown key {key:?} in {section}{}", fix_key(.key, .belongs_to, .known))]
     UnknownKey {
         /// The key.
         key: String,
@@ -58,7 +58,7 @@ pub enum RequestErrorKind {
         /// The section's keys.
         known: Vec<&'static str>,
         /// The section that has such a key, if one does.
-        home: Option<&'static str>,
+        belongs_to: Option<&'static str>,
     },
     /// An unknown name of a kind with few names.
     #[error("unknown {what} {name:?}{}", fix(.name, .known))]
@@ -344,9 +344,9 @@ fn kernel_names() -> Vec<String> {
     Kernel::names().map(str::to_owned).collect()
 }
 
-fn fix_key(key: &str, home: &Option<&'static str>, known: &[&'static str]) -> String {
-    match home {
-        Some(home) => format!("; it belongs to {home}"),
+fn fix_key(key: &str, belongs_to: &Option<&'static str>, known: &[&'static str]) -> String {
+    match belongs_to {
+        Some(section) => format!("; it belongs to {section}"),
         None => fix(key, known),
     }
 }

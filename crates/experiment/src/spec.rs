@@ -30,7 +30,7 @@ const TOP: [&str; 9] = ["program", "axes", "flags", "env", "exclude", "variant",
 /// The keys of each section.
 const SECTIONS: [(&str, &[&str]); 6] = [
     ("[program]", &["name", "source", "build", "run", "arguments", "binaries"]),
-    ("[axes]", &["abi", "compiler", "flags", "allocator", "thp", "env"]),
+    ("[axes]", &["abi", "compiler", "flags", "allocator", "thp", "env", "kernel"]),
     (
         "[run]",
         &[
@@ -101,12 +101,12 @@ fn keys_of(section: &str) -> &'static [&'static str] {
 }
 
 fn unknown_key(entry: &Entry, section: &str, known: &[&'static str]) -> SpecError {
-    let home = SECTIONS.iter().find(|(_, keys)| keys.contains(&entry.key)).map(|(name, _)| *name);
+    let belongs_to = SECTIONS.iter().find(|(_, keys)| keys.contains(&entry.key)).map(|(name, _)| *name);
     entry.key_location().wrong(RequestErrorKind::UnknownKey {
         key: entry.key.to_owned(),
         section: section.to_owned(),
         known: known.to_vec(),
-        home,
+        belongs_to,
     })
 }
 

@@ -121,6 +121,14 @@ fn operations_are_counted_on_kernels_and_timed_where_there_is_time() {
 }
 
 #[test]
+fn a_noun_of_the_user_may_begin_with_a_word_of_the_micro_suite() {
+    let reports = "[measure.reports]\nipc = \"count instructions per cycle\"\nmips = \"count machine-instructions a second\"\n";
+    let experiment = resolved(reports).unwrap();
+    let found: Vec<(&str, &str)> = experiment.metrics.iter().map(|one| (one.name, one.noun)).collect();
+    assert_eq!(found, [("ipc", "instructions per cycle"), ("mips", "machine-instructions a second")]);
+}
+
+#[test]
 fn classes_and_caches_are_metrics_only_where_they_are_asked_for() {
     let asked = "[measure]\ninstruction_classes = true\ncache_model = \"bulldozer\"\n";
     let with = |axes: &str, rest: &str| metrics(&format!("{axes}{rest}"));

@@ -198,7 +198,7 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
     let metrics = btree_set(0..METRICS.len() + 2, 0..4);
     // A name with a point is no metric of ours.
     let reports = btree_set(
-        r"[a-z]{1,3}\.[a-z_]{1,3} (nanoseconds|bytes|count( instructions)?( machine-instructions)?) ?[a-z]{0,5}",
+        r"([a-z]{1,3}|micro)\.[a-z_]{1,3} (nanoseconds|bytes|count( instructions)?( machine-instructions)?) ?[a-z]{0,5}",
         0..3,
     );
     let metrics = (metrics, reports);

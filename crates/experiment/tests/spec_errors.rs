@@ -1,6 +1,7 @@
 //! Every error of a spec file, with its exact message.
 
 use widthwise_experiment::spec::parse;
+use widthwise_experiment::Axis;
 
 #[track_caller]
 fn refused(spec: &str, message: &str) {
@@ -26,8 +27,8 @@ fn a_repeated_key_is_refused_at_its_second_line() {
 fn unknown_and_misspelt_sections_have_different_errors() {
     refused("\n[mesure]\nrounds = 3\n", "2: unknown key \"mesure\" in the file; did you mean \"measure\"?");
     refused(
-        "[kernel]\n",
-        "1: unknown key \"kernel\" in the file; there is program, axes, flags, env, exclude, variant, run, measure, \
+        "[machine]\n",
+        "1: unknown key \"machine\" in the file; there is program, axes, flags, env, exclude, variant, run, measure, \
          output",
     );
 }
@@ -53,6 +54,10 @@ fn an_unknown_key_names_its_section_and_its_fix() {
 #[test]
 fn a_key_in_the_wrong_section_names_the_right_one() {
     refused("[run]\nrounds = 3\n", "2: unknown key \"rounds\" in [run]; it belongs to [measure]");
+    for axis in Axis::ALL {
+        let message = format!("2: unknown key \"{axis}\" in [run]; it belongs to [axes]");
+        refused(&format!("[run]\n{axis} = \"x\"\n"), &message);
+    }
     refused("source = \"a.c\"\n", "1: unknown key \"source\" in the file; it belongs to [program]");
 }
 

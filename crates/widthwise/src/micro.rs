@@ -7,7 +7,7 @@ pub mod working_sets;
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::model::{Experiment, Origin};
-use widthwise_experiment::reported_metric::ReportedMetric;
+use widthwise_experiment::reported_metric::{ReportedMetric, MICRO_PREFIX};
 use widthwise_experiment::request::MetricWord;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{bytes, Located, ProgramSource, Request, RequestErrorKind, SourceLocation};
@@ -36,8 +36,6 @@ const FILES: [(&str, &str); 17] = [
     ("version", concat!(env!("CARGO_PKG_VERSION"), "\n")),
 ];
 
-/// What the names of the suite's metrics begin with.
-const PREFIX: &str = "micro.";
 /// What the name of the folder of its source begins with; a digest of the files follows.
 const FOLDER: &str = "micro-";
 
@@ -67,7 +65,7 @@ pub fn complete(request: &mut Request, root: &Path) -> Result<(), Failure> {
         .into_iter()
         .map(|operation| {
             let report = ReportedMetric {
-                name: format!("{PREFIX}{}", operation.name),
+                name: format!("{MICRO_PREFIX}{}", operation.name),
                 unit: Unit::Nanoseconds,
                 noun: Some(format!("time for {}", operation.noun)),
                 instructions,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use widthwise_experiment::outcome::{Ending, Reading, Source};
+use widthwise_experiment::reported_metric::MICRO_PREFIX;
 use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
@@ -34,8 +35,7 @@ const CALLGRIND: Tool = Tool {
     file: "--callgrind-out-file",
 };
 
-/// What the names of the metrics begin and end with.
-const PREFIX: &str = "micro.";
+/// What the names of the metrics end with.
 const SUFFIX: &str = ".instructions";
 
 /// What is counted, and of whom.
@@ -97,7 +97,7 @@ fn run(
         Ok((output, totals)) => {
             let mut of_runtime = Vec::new();
             for metric in &counting.metrics {
-                let name = metric.name.trim_start_matches(PREFIX).trim_end_matches(SUFFIX);
+                let name = metric.name.trim_start_matches(MICRO_PREFIX).trim_end_matches(SUFFIX);
                 match instructions(name, &output, &totals) {
                     Ok(counted) => {
                         result.sample.insert(metric.name, Reading::whole(counted.program, Source::Emulated));
@@ -151,7 +151,7 @@ fn instructions(name: &str, output: &str, totals: &Totals) -> Result<Counted, St
         Some((words.next()?.parse::<u32>().ok()?.into(), words.next()?.parse::<u32>().ok()?.into()))
     };
     let reason = output.lines().find_map(|line| {
-        line.strip_prefix("no-count ")?.strip_prefix(PREFIX)?.strip_prefix(name)?.strip_prefix(' ')
+        line.strip_prefix("no-count ")?.strip_prefix(MICRO_PREFIX)?.strip_prefix(name)?.strip_prefix(' ')
     });
     if let Some(reason) = reason {
         return Err(reason.to_owned());

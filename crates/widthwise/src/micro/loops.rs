@@ -6,12 +6,12 @@ use std::path::Path;
 use widthwise_anatomy::code::{listing, Line};
 use widthwise_anatomy::elf::Elf;
 use widthwise_archive::Archive;
+use widthwise_experiment::reported_metric::MICRO_PREFIX;
 use widthwise_experiment::Metric;
 use widthwise_report::inner_loops::InnerLoop;
 use widthwise_report::Comparison;
 
 use super::operation::{self, Operation};
-use super::PREFIX;
 use crate::explain::variants;
 
 /// What the loop of an operation must have: so many instructions whose mnemonics begin with one of these.
@@ -80,7 +80,7 @@ pub fn of_campaign(archive: &Archive, comparison: &Comparison) -> Vec<InnerLoop>
 
 fn is_asked(operation: &Operation, metrics: &[Metric]) -> bool {
     // A count has a suffix after the operation's name.
-    let of = |name: &'static str| name.strip_prefix(PREFIX)?.split('.').next();
+    let of = |name: &'static str| name.strip_prefix(MICRO_PREFIX)?.split('.').next();
     metrics.iter().any(|metric| of(metric.name) == Some(operation.name))
 }
 

@@ -2,11 +2,12 @@
 //! that others use at the same time, and its time varies more.
 
 use widthwise_experiment::model::Experiment;
+use widthwise_experiment::reported_metric::MICRO_PREFIX;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_machine::topology::Topology;
 use widthwise_report::by_metric::nodes;
 
-use super::{is_measured, PREFIX};
+use super::is_measured;
 
 /// Bytes that do not depend on the width (workloads/micro/memory.c and strings.c): a copy has two buffers.
 const FIXED: [(&str, u64); 5] = [
@@ -21,7 +22,7 @@ const FIXED: [(&str, u64); 5] = [
 /// of a list has two.
 fn working_set(operation: &str, pointer: u64) -> Option<u64> {
     let fixed = FIXED.iter().find(|(name, _)| *name == operation).map(|(_, bytes)| *bytes);
-    fixed.or_else(|| Some(nodes(&format!("{PREFIX}{operation}"))? * 2 * pointer))
+    fixed.or_else(|| Some(nodes(&format!("{MICRO_PREFIX}{operation}"))? * 2 * pointer))
 }
 
 /// A sentence on the operations whose working sets exceed what a core has for itself, in the widest ABI that is timed here.
@@ -39,7 +40,7 @@ pub fn remark(experiment: &Experiment, topology: &Topology) -> Option<String> {
     let larger = experiment
         .metrics
         .iter()
-        .filter_map(|metric| metric.name.strip_prefix(PREFIX))
+        .filter_map(|metric| metric.name.strip_prefix(MICRO_PREFIX))
         .filter(|name| working_set(name, pointer).is_some_and(|bytes| bytes > of_core));
     let larger: Vec<&str> = larger.collect();
     if larger.is_empty() {
