@@ -114,7 +114,7 @@ fn options_that_concurrent_runs_cannot_have_are_refused() {
         ("--setup true", "--setup: \"setup\" would be of several of them at once"),
         ("--teardown true", "--teardown: \"teardown\" would be of several of them at once"),
         ("--directory fresh", "--directory: a fresh directory would be that of several of them at once"),
-        ("--check-file out", "--check-file: an answer in a file would be written by several of them at once"),
+        ("--check-file out", "--check-file: output in a file would be written by several of them at once"),
         (
             "--order balanced",
             "--order: order \"balanced\" cancels a drift from run to run, and no run follows another",

@@ -27,7 +27,7 @@ fn events_are_read_from_logs_and_marks() {
             }
         }
         let row = row(table(report, "x86-64", "fork"), 2);
-        assert_eq!(row["evtime_source"], "reported-elapsed");
+        assert_eq!(row["cpu_per_event_source"], "reported-elapsed");
     }
 }
 

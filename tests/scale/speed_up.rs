@@ -84,7 +84,7 @@ fn sleeping_children_and_jobs_have_the_known_speed_up() {
                 within(speed_up, least(&smallest) / most(&times), most(&smallest) / least(&times));
                 // Parallel time is constant, by its definition.
                 let shared = |elapsed: f64| (elapsed - less) * processes as f64;
-                within(estimate(&row["TIME"]), shared(least(&times)), shared(most(&times)));
+                within(estimate(&row["parallel_time"]), shared(least(&times)), shared(most(&times)));
             }
             // A line through 0.05 s and the time of 1, 10 and 20 events has at most 1.4 times the error of these.
             let intercept = estimate(&sequential["regression"]["intercept"]);

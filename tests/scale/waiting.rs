@@ -47,7 +47,7 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
         let table = table(&report, "x86-64", mode);
         for processes in [1, 2] {
             let row = row(table, processes);
-            for figure in ["throughput", "speed_up", "efficiency", "TIME"] {
+            for figure in ["throughput", "speed_up", "efficiency", "parallel_time"] {
                 assert_eq!(row[figure]["verdict"], "withheld", "{mode} {processes} {figure}: {row}");
                 let reason = row[figure]["reason"].as_str().unwrap();
                 assert!(reason.contains(" % of their time for a CPU that other programs had"), "{reason}");

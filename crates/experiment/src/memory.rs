@@ -258,14 +258,14 @@ impl Series {
             resident: reading.tree.amounts.resident,
             anonymous: reading.tree.amounts.anonymous,
         });
-        let of_glances = self.statm_samples.iter().filter(|statm_sample| self.is_alone(statm_sample)).map(
+        let of_samples = self.statm_samples.iter().filter(|statm_sample| self.is_alone(statm_sample)).map(
             |statm_sample| Level {
                 at_ns: statm_sample.at_ns,
                 resident: statm_sample.resident,
                 anonymous: statm_sample.anonymous,
             },
         );
-        let mut levels: Vec<Level> = of_readings.chain(of_glances).collect();
+        let mut levels: Vec<Level> = of_readings.chain(of_samples).collect();
         levels.sort_by_key(|level| level.at_ns);
         levels
     }

@@ -194,11 +194,7 @@ impl Request {
             run.setup.as_ref().map(|one| (&one.location, "\"setup\"".to_owned(), at_once)),
             run.teardown.as_ref().map(|one| (&one.location, "\"teardown\"".to_owned(), at_once)),
             self.output.files.first().map(|one| {
-                (
-                    &one.location,
-                    "an answer in a file".to_owned(),
-                    "would be written by several of them at once",
-                )
+                (&one.location, "output in a file".to_owned(), "would be written by several of them at once")
             }),
             directory.as_ref().map(|one| {
                 (&one.location, "a fresh directory".to_owned(), "would be that of several of them at once")

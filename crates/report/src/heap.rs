@@ -54,7 +54,7 @@ fn each(a: &Values, b: Option<&Values>) -> String {
 }
 
 /// The median lifetime of the blocks, in each variant that has any.
-fn lived(a: &Values, b: Option<&Values>) -> String {
+fn median_lifetimes(a: &Values, b: Option<&Values>) -> String {
     match b.map(lifetimes::word) {
         None | Some(None) => lifetimes::word(a).unwrap_or_default(),
         Some(Some(b)) => match lifetimes::word(a) {

@@ -439,8 +439,8 @@ pub fn not_measured(comparison: &Comparison) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The same, each reason once: `x32 and i386 were not measured: no library`.
-pub fn unable_together(comparison: &Comparison) -> Vec<String> {
+/// Variants that were not measured, each reason once: `x32 and i386 were not measured: no library`.
+pub fn not_measured_by_reason(comparison: &Comparison) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
     for (name, reason) in not_measured(comparison) {
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {

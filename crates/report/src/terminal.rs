@@ -63,7 +63,7 @@ pub fn render(comparison: &Comparison, options: &Options) -> String {
         page.paragraph(&format!("{more} why a verdict is missing: in the HTML report and in --json"), faint);
     }
     if order::is_many(comparison) {
-        for line in report_text::unable_together(comparison) {
+        for line in report_text::not_measured_by_reason(comparison) {
             page.paragraph(&line, warning);
         }
     }

@@ -526,7 +526,7 @@ fn machine_remarks(pool: &mut LauncherPool) -> Result<Vec<String>, Failure> {
     for reason in reasons {
         let names: Vec<&str> =
             missing.iter().filter(|(_, other)| other == reason).map(|(metric, _)| metric.name).collect();
-        remarks.push(format!("no {}: {reason}; NTIME, IPC and SCI need them", names.join(", ")));
+        remarks.push(format!("no {}: {reason}; clock-normalised parallel time, instructions per cycle and stalled cycles per instruction need them", names.join(", ")));
     }
     let busy = NoiseReader::open([]).map(|mut reader| {
         let before = reader.read();

@@ -104,7 +104,7 @@ impl<'p> Entry<'p> {
         location.wrong(RequestErrorKind::WrongType { key: self.key.to_owned(), wanted, found })
     }
 
-    fn stated_text(&self, text: &str, location: SourceLocation) -> Result<Located<String>, SpecError> {
+    fn located_text(&self, text: &str, location: SourceLocation) -> Result<Located<String>, SpecError> {
         if text.contains('\0') {
             return Err(location.wrong(RequestErrorKind::Nul { key: self.key.to_owned() }));
         }
@@ -113,7 +113,7 @@ impl<'p> Entry<'p> {
 
     pub(super) fn text(&self) -> Result<Located<String>, SpecError> {
         match self.value {
-            DeValue::String(text) => self.stated_text(text, self.location()),
+            DeValue::String(text) => self.located_text(text, self.location()),
             other => Err(self.wrong_type("text in quotation marks", other, self.location())),
         }
     }
@@ -122,13 +122,13 @@ impl<'p> Entry<'p> {
     pub(super) fn texts(&self) -> Result<Vec<Located<String>>, SpecError> {
         let wanted = "a list of texts, such as [\"a\", \"b\"]";
         match self.value {
-            DeValue::String(text) => Ok(vec![self.stated_text(text, self.location())?]),
+            DeValue::String(text) => Ok(vec![self.located_text(text, self.location())?]),
             DeValue::Array(items) => items
                 .iter()
                 .map(|item| {
                     let location = self.page.location(item.span().start);
                     match item.get_ref() {
-                        DeValue::String(text) => self.stated_text(text, location),
+                        DeValue::String(text) => self.located_text(text, location),
                         other => Err(self.wrong_type("a list of nothing but texts", other, location)),
                     }
                 })

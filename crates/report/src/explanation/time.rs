@@ -32,7 +32,7 @@ pub struct Time<'a> {
     pub verdict: CpuTime,
     /// Rows that the text shows.
     pub top: usize,
-    /// What is not said, and why.
+    /// What is left out, and why.
     pub remarks: Vec<String>,
 }
 

@@ -78,7 +78,7 @@ pub fn shares(values: &Values) -> Option<String> {
 }
 
 /// The shares of a side's blocks. A single block has no shares.
-fn fate(values: &Values, whose: &str) -> Option<String> {
+fn block_shares(values: &Values, whose: &str) -> Option<String> {
     let reported = lifetimes(values)?;
     Some(match (reported.temporary + reported.later + reported.never, reported.temporary, reported.later) {
         (1, 1, _) => format!("{whose} only block is temporary (freed before the next allocation)"),
@@ -91,13 +91,13 @@ fn fate(values: &Values, whose: &str) -> Option<String> {
 /// The sentence on one or two variants, by their names.
 pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String> {
     let Some(b) = b else {
-        return Some(format!("{}.", capitalised(&fate(a.1, "its")?)));
+        return Some(format!("{}.", capitalised(&block_shares(a.1, "its")?)));
     };
     let (first, second) = (shares(a.1)?, shares(b.1)?);
     if first == second && a.1.count.min(b.1.count) > 1 {
         return Some(format!("Of the blocks of either {first}."));
     }
-    let [first, second] = [a, b].map(|(name, values)| fate(values, &format!("{name}'s")));
+    let [first, second] = [a, b].map(|(name, values)| block_shares(values, &format!("{name}'s")));
     // A name does not get a capital letter.
     let first = first?;
     let first = first.strip_prefix("of ").map_or_else(|| first.clone(), |rest| format!("Of {rest}"));

@@ -5,7 +5,7 @@ use widthwise_anatomy::heap::site::Pair;
 
 use super::differences::FLOOR;
 use super::quantities::{bytes, number, percent, signed};
-use super::{change, described, each, lived, Explanation};
+use super::{change, described, each, median_lifetimes, Explanation};
 use crate::format::counted;
 use crate::sanitize;
 use crate::text::Palette;
@@ -133,7 +133,7 @@ impl Explanation<'_> {
                 share(amount(pair)),
                 of_blocks(&|| change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count))))),
                 of_blocks(&|| each(&pair.a, b)),
-                if has_lifetimes { lived(&pair.a, b) } else { String::new() },
+                if has_lifetimes { median_lifetimes(&pair.a, b) } else { String::new() },
                 described(&pair.site),
             ]);
         }

@@ -165,7 +165,7 @@ fn verdict(comparison: &Comparison, variant: &str, metric: Metric) -> Markup {
     let Some(verdict) = comparison.verdict(variant, metric) else {
         return html! { td { span class="missing" { (Word::NoData.text()) } } };
     };
-    let is_twin = variant == comparison.campaign.experiment.control();
+    let is_control = variant == comparison.campaign.experiment.control();
     let judged = !matches!(verdict.word, Word::Withheld | Word::NoData);
     let key = order::key(comparison, variant, metric).filter(|_| order::is_many(comparison));
     html! {
@@ -174,7 +174,7 @@ fn verdict(comparison: &Comparison, variant: &str, metric: Metric) -> Markup {
             span class=(verdict.word.name()) title=[reason] {
                 (prose(&comparison.figure(variant, metric).unwrap_or_default()))
             }
-            @if is_twin {
+            @if is_control {
                 @if let Some(floor) = comparison.floor_text(metric) { small { "floor " (prose(&floor)) } }
             } @else if judged {
                 small { (typical(comparison, variant, metric)) }

@@ -31,7 +31,7 @@ pub fn envelope<'a>(scaling: &Scaling<'a>) -> Envelope<Body<'a>> {
         json!({
             "cores": one,
             "cpus": two,
-            "by_evtime": known(&found.by_event),
+            "by_cpu_per_event": known(&found.by_event),
             "by_elapsed": known(&found.by_elapsed),
             "by_elapsed_less_sequential": known(&found.by_elapsed_less_sequential),
         })
@@ -188,15 +188,15 @@ fn row(row: &Row) -> Value {
         "speed_up": known(&row.speed_up),
         "efficiency": known(&row.efficiency),
         "cpu_per_event": event,
-        "evtime_source": source.map(|source| match source {
+        "cpu_per_event_source": source.map(|source| match source {
             EventSource::ReportedCpu => "reported-cpu",
             EventSource::ReportedElapsed => "reported-elapsed",
             EventSource::CpuTime => "cpu-time",
         }),
-        "TIME": known(&row.time),
-        "NTIME": known(&row.ntime),
+        "parallel_time": known(&row.parallel_time),
+        "clock_normalised_parallel_time": known(&row.clock_normalised),
         "ipc": known(&row.ipc),
-        "sci": known(&row.sci),
+        "stalled_cycles_per_instruction": known(&row.stalled_per_instruction),
         "waiting": row.waiting.as_ref().map(|waiting| json!({
             "waited": waiting.waited,
             "unknown": waiting.unknown,

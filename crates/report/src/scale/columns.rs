@@ -26,21 +26,21 @@ pub(super) fn columns(table: &Table) -> Vec<Column<'_>> {
         };
         all.push((title, Box::new(|row: &Row| seconds(&row.event.map(|(figure, _)| figure)))));
     }
-    all.push(("TIME".into(), Box::new(|row: &Row| seconds(&row.time))));
+    all.push(("parallel time".into(), Box::new(|row: &Row| seconds(&row.parallel_time))));
     if table.rows.iter().any(|row| row.waiting.is_some()) {
         let waited = |row: &Row| row.waiting.as_ref()?.waited;
         let share =
             move |row: &Row| waited(row).map_or("·".into(), |share| format!("{:.1} %", 100.0 * share));
         all.push(("waited".into(), Box::new(share)));
     }
-    if table.rows.iter().any(|row| row.ntime.is_ok()) {
-        all.push(("NTIME".into(), Box::new(|row: &Row| plain(&row.ntime))));
+    if table.rows.iter().any(|row| row.clock_normalised.is_ok()) {
+        all.push(("clock-normalised".into(), Box::new(|row: &Row| plain(&row.clock_normalised))));
     }
     if table.rows.iter().any(|row| row.ipc.is_ok()) {
         all.push(("IPC".into(), Box::new(|row: &Row| plain(&row.ipc))));
     }
-    if table.rows.iter().any(|row| row.sci.is_ok()) {
-        all.push(("SCI".into(), Box::new(|row: &Row| plain(&row.sci))));
+    if table.rows.iter().any(|row| row.stalled_per_instruction.is_ok()) {
+        all.push(("stalled/instruction".into(), Box::new(|row: &Row| plain(&row.stalled_per_instruction))));
     }
     if table.rows.iter().any(|row| row.memory.is_some()) {
         let memory = |of: fn(&RowMemory) -> f64| {

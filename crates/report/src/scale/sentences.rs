@@ -16,7 +16,7 @@ use crate::format::{counted, duration, listed};
 const ENOUGH_TO_AGREE: f64 = 64e6;
 
 /// The number of processes that fit is exact up to here.
-const MOST_TO_TELL: u64 = 1000;
+const MOST_EXACT: u64 = 1000;
 
 /// The extent of the campaign.
 pub fn extent(report: &Scaling) -> String {
@@ -247,8 +247,8 @@ fn capacity(report: &Scaling) -> Vec<String> {
                     report.plan.work(*mode).unit()
                 )
             });
-            let fit = if capacity.fit > MOST_TO_TELL {
-                format!("more than {MOST_TO_TELL}")
+            let fit = if capacity.fit > MOST_EXACT {
+                format!("more than {MOST_EXACT}")
             } else {
                 format!("{}", capacity.fit)
             };
@@ -331,7 +331,7 @@ fn laws(report: &Scaling, table: &Table) -> Option<String> {
         .is_some_and(|first| first.placement == table.placement);
     if is_first && !estimates.is_empty() {
         let subtracted = time(sequential.chosen());
-        parts.push(format!("sequential part {}; TIME is less {subtracted}", listed(&estimates)));
+        parts.push(format!("sequential part {}; parallel time is less {subtracted}", listed(&estimates)));
     }
     if let Ok(law) = &table.amdahl {
         parts.push(format!(

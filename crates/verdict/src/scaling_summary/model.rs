@@ -131,14 +131,14 @@ pub struct Row {
     pub efficiency: Result<Figure, Unfitted>,
     /// Time of an event.
     pub event: Result<(Figure, EventSource), Unfitted>,
-    /// TIME of innocente-2012: elapsed less the sequential part, times the number of those who share the work.
-    pub time: Result<Figure, Unfitted>,
-    /// NTIME: TIME times the clock in GHz.
-    pub ntime: Result<Figure, Unfitted>,
+    /// Parallel time (TIME of innocente-2012): elapsed less the sequential part, times the number of those who share the work.
+    pub parallel_time: Result<Figure, Unfitted>,
+    /// Clock-normalised parallel time (NTIME): parallel time times the clock in GHz.
+    pub clock_normalised: Result<Figure, Unfitted>,
     /// Instructions per cycle.
     pub ipc: Result<Figure, Unfitted>,
-    /// Stalled cycles per instruction.
-    pub sci: Result<Figure, Unfitted>,
+    /// Stalled cycles per instruction (SCI).
+    pub stalled_per_instruction: Result<Figure, Unfitted>,
     /// Its tasks' waiting for CPUs; absent in campaigns recorded without it.
     pub waiting: Option<Waiting>,
     /// Memory at its highest.

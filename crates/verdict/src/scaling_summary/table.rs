@@ -115,7 +115,8 @@ impl Column<'_> {
             level(&values, terms, &[what, &word])
         };
         let counter = |run: &GroupRun, name: &str| run.counters.get(name).copied();
-        let (time, ntime) = self.parallel_times(&timed, &word, sequential, withheld_here.or(of_start));
+        let (parallel_time, clock_normalised) =
+            self.parallel_times(&timed, &word, sequential, withheld_here.or(of_start));
         let failure = runs
             .iter()
             .find(|run| run.excludes(&own, Purpose::Timed))
@@ -132,11 +133,13 @@ impl Column<'_> {
             speed_up: unless(of_pair, of_step(step.map(|step| beside(step.speed_up)))),
             efficiency: unless(of_pair, of_step(step.map(|step| beside(step.efficiency)))),
             event: event(&timed, runs, self.work, terms, &word),
-            time,
-            ntime,
+            parallel_time,
+            clock_normalised,
             waiting,
             ipc: of("IPC", &|run| Some(counter(run, "instructions")? / counter(run, "cycles")?)),
-            sci: of("SCI", &|run| Some(counter(run, "stalled_cycles")? / counter(run, "instructions")?)),
+            stalled_per_instruction: of("stalled cycles per instruction", &|run| {
+                Some(counter(run, "stalled_cycles")? / counter(run, "instructions")?)
+            }),
             memory: row_memory(sound(runs, &own, Purpose::Memory).filter_map(|a| a.memory.as_ref())),
         }
     }
@@ -160,8 +163,11 @@ impl Column<'_> {
             let figure = level(&values, self.terms, &[what, word]);
             unless(withheld, if is_parallel { figure } else { Err(Unfitted::SomeSequential) })
         };
-        let ntimes = timed.iter().filter_map(|run| Some(time(run) * clock(run)?));
-        (of("TIME", timed.iter().map(|run| time(run)).collect()), of("NTIME", ntimes.collect()))
+        let normalised = timed.iter().filter_map(|run| Some(time(run) * clock(run)?));
+        (
+            of("parallel time", timed.iter().map(|run| time(run)).collect()),
+            of("clock-normalised parallel time", normalised.collect()),
+        )
     }
 }
 

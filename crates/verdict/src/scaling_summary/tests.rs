@@ -127,7 +127,7 @@ fn the_sequential_part_does_not_depend_on_the_smallest_number_of_processes() {
             about(table.sequential.chosen(), START as f64 / 1e9);
             let processes = counts[0] as u64;
             let parallel = (events.div_ceil(processes) * processes * EVENT) as f64 / 1e9;
-            about(table.rows[0].time.as_ref().unwrap().estimate, parallel);
+            about(table.rows[0].parallel_time.as_ref().unwrap().estimate, parallel);
         }
     }
 }
@@ -166,7 +166,7 @@ fn a_cell_with_a_failed_run_is_withheld_as_are_the_comparisons_and_laws_that_use
     let row = &summary.tables[1].rows[1];
     assert_eq!(row.failure.as_deref(), Some("killed by signal 11"));
     assert_eq!([row.throughput, row.speed_up, row.efficiency], [Err(failed); 3]);
-    assert_eq!(row.time.err(), Some(failed));
+    assert_eq!(row.parallel_time.err(), Some(failed));
     assert!(row.elapsed.is_ok(), "what was measured is shown");
     assert_eq!(summary.tables[1].amdahl.err(), Some(failed));
     assert!(summary.tables[1].rows[2].speed_up.is_ok() && summary.tables[0].amdahl.is_ok());

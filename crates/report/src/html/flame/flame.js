@@ -52,7 +52,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     whole.disabled = to === boxes[0];
   };
 
-  const tell = (box) => {
+  const describe = (box) => {
     const [name, ...rest] = box.title.split("\n");
     const strong = document.createElement("strong");
     strong.textContent = name;
@@ -98,7 +98,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
   for (const name of ["pointerover", "focusin"]) {
     drawing.addEventListener(name, (event) => {
       const box = boxAt(event);
-      if (box) tell(box);
+      if (box) describe(box);
     });
   }
   drawing.addEventListener("keydown", (event) => {
@@ -129,5 +129,5 @@ for (const figure of document.querySelectorAll("figure.flame")) {
 
   find(".tools").hidden = false;
   details.hidden = false;
-  tell(boxes[0]);
+  describe(boxes[0]);
 }
