@@ -31,7 +31,7 @@ impl Archive {
         let begun = Archive::begin(&folder, metadata);
         if begun.is_err() {
             // It was made a moment ago and has nothing of the user's in it; if it cannot be removed, it says itself
-            // that it was cut off.
+            // that it ended before its first session.
             let _ = fs::remove_dir_all(&folder);
         }
         let mut archive = begun.map_err(no_room)?;

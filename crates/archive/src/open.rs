@@ -233,11 +233,11 @@ fn check(format: &Format, folder: &Path, file: &Path, connection: &Connection) -
     if !has_log(file) && length.checked_rem(page) != Some(0) {
         return damaged("it ends in the middle of a page".to_owned());
     }
-    let verdict: String =
+    let result: String =
         connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
-    if verdict != "ok" {
+    if result != "ok" {
         // SQLite's message may have several lines.
-        return damaged(verdict.split_whitespace().collect::<Vec<_>>().join(" "));
+        return damaged(result.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     Ok(())
 }
