@@ -76,6 +76,14 @@ impl Archive {
         kept.map_err(|error| self.given_up(error))
     }
 
+    /// Commits the writes of the batch; from here on each call commits what it writes.
+    pub fn end_batch(&mut self) -> Result<(), ArchiveError> {
+        if let Some(writer) = &mut self.writer {
+            writer.batches = false;
+        }
+        self.commit()
+    }
+
     /// Adds the session's row. A resumed campaign may still be refused after it was opened: that is no session.
     pub(crate) fn begin_session(&mut self) -> Result<(), ArchiveError> {
         if self.writer()?.session.is_some() {
@@ -337,9 +345,7 @@ impl Archive {
     /// Stores why this session ended and how long it took. A campaign's time is the sum over its sessions; a killed one
     /// counts up to its last finished round. From here on each call commits.
     pub fn set_stopped(&mut self, why: &str, elapsed: Duration) -> Result<(), ArchiveError> {
-        if let Some(writer) = &mut self.writer {
-            writer.batches = false;
-        }
+        self.end_batch()?;
         self.begin_session()?;
         self.write(|transaction, writer| {
             transaction

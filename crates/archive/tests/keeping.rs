@@ -232,6 +232,12 @@ fn runs_of_a_batch_are_committed_together_and_visible_only_then() {
     add_round(&mut archive);
     archive.set_stopped("enough", Duration::from_secs(1)).unwrap();
     assert_eq!(found(), 2 * first.len());
+    archive.begin_batch();
+    add_round(&mut archive);
+    archive.end_batch().unwrap();
+    assert_eq!(found(), 3 * first.len());
+    add_round(&mut archive);
+    assert_eq!(found(), 4 * first.len());
 }
 
 #[test]

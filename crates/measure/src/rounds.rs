@@ -80,7 +80,7 @@ pub trait RoundObserver<R> {
     /// # Errors
     /// It cannot be kept.
     fn round_begins(&mut self, number: u32, kind: RoundKind, planned: u32) -> Result<(), Self::Error>;
-    /// Nothing is to be done until a run ends: what was found so far is to be kept, and progress shown.
+    /// Nothing is to be done until a run ends, or the rounds have ended: what was found so far is to be kept, and progress shown.
     ///
     /// # Errors
     /// It cannot be kept.
@@ -136,23 +136,11 @@ where
     E: Executor + ?Sized,
     O: RoundObserver<E::Result>,
 {
-    let mut rounds = Rounds { plan, out: plan.out.clone(), failures: BTreeMap::new(), enough: false };
-    let last = plan.most.map(|most| plan.first_round.saturating_add(most));
-    for number in plan.first_round..last.unwrap_or(u32::MAX) {
-        if rounds.out.len() >= plan.schedule.participants {
-            return Ok(End::Enough);
-        }
-        if ends_here(plan, executor, observer)? {
-            return Ok(End::Interrupted);
-        }
-        if let Some(end) = rounds.round(number, executor, observer)? {
-            return Ok(end);
-        }
-        if rounds.enough && executor.is_empty() {
-            return Ok(End::Enough);
-        }
-    }
-    Ok(End::Enough)
+    let rounds = Rounds { plan, out: plan.out.clone(), failures: BTreeMap::new(), enough: false };
+    let end = rounds.make(executor, observer)?;
+    // What follows may take minutes.
+    observer.pauses().map_err(RoundsError::Observer)?;
+    Ok(end)
 }
 
 /// The state of rounds.
@@ -164,6 +152,31 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
+    /// Makes the rounds.
+    fn make<E, O>(mut self, executor: &mut E, observer: &mut O) -> Result<End, RoundsError<O::Error>>
+    where
+        E: Executor + ?Sized,
+        O: RoundObserver<E::Result>,
+    {
+        let plan = self.plan;
+        let last = plan.most.map(|most| plan.first_round.saturating_add(most));
+        for number in plan.first_round..last.unwrap_or(u32::MAX) {
+            if self.out.len() >= plan.schedule.participants {
+                return Ok(End::Enough);
+            }
+            if ends_here(plan, executor, observer)? {
+                return Ok(End::Interrupted);
+            }
+            if let Some(end) = self.round(number, executor, observer)? {
+                return Ok(end);
+            }
+            if self.enough && executor.is_empty() {
+                return Ok(End::Enough);
+            }
+        }
+        Ok(End::Enough)
+    }
+
     /// Makes a round; whether and why the rounds end with it.
     fn round<E, O>(
         &mut self,

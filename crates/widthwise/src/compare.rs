@@ -363,6 +363,8 @@ impl Compare {
             }
         }
         let end = emulated_machine::count(experiment, plan, everyone, runner, recorder)?;
+        // The passes that follow make few and long runs, and no rounds.
+        recorder.archive.end_batch().map_err(RoundsError::Observer)?;
         let end = match self.heap {
             Some(Recordings(number)) if end == End::Enough && is_native => {
                 heap::record(plan, &prepared.compilers, number, runner, recorder)?

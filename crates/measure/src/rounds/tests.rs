@@ -109,12 +109,14 @@ struct Notes {
     interrupt: Option<(usize, u8)>,
     asked: AtomicU8,
     timed: u32,
+    /// How many events were kept.
+    kept: usize,
 }
 
 impl Notes {
     fn until(rounds: u32) -> Notes {
         let (events, asked) = (Vec::new(), AtomicU8::new(0));
-        Notes { events, rounds, certain: 0, interrupt: None, asked, timed: 0 }
+        Notes { events, rounds, certain: 0, interrupt: None, asked, timed: 0, kept: 0 }
     }
 
     fn runs(&self) -> Vec<(u32, usize)> {
@@ -135,6 +137,11 @@ impl RoundObserver<Ending> for Notes {
 
     fn round_begins(&mut self, number: u32, kind: RoundKind, planned: u32) -> Result<(), &'static str> {
         self.events.push(Event::Begins(number, kind, planned));
+        Ok(())
+    }
+
+    fn pauses(&mut self) -> Result<(), &'static str> {
+        self.kept = self.events.len();
         Ok(())
     }
 
@@ -210,6 +217,15 @@ fn runs_follow_the_schedule_with_any_number_of_runs_in_flight() {
         assert_eq!(notes.events[0], Event::Begins(0, RoundKind::Warmup, 3));
         // Rounds that had begun ahead are completed.
         assert_eq!(runs.len() % 3, 0);
+    }
+}
+
+#[test]
+fn the_last_round_is_kept_when_the_rounds_end_and_not_only_before_a_later_run() {
+    for interrupt in [None, Some((4, 1)), Some((4, 2))] {
+        let mut notes = Notes { interrupt, ..Notes::until(3) };
+        make(&plan(3), &mut MockExecutor::new(3, 1), &mut notes).unwrap();
+        assert_eq!(notes.kept, notes.events.len(), "{interrupt:?}");
     }
 }
 
