@@ -183,6 +183,21 @@ fn without_its_script_the_page_has_a_summary_of_every_run() {
 }
 
 #[test]
+fn packed_content_in_no_fold_is_unpacked_at_once() {
+    let lab = Laboratory::new();
+    let text = std::fs::read_to_string(sixty(&lab).join("out.html")).unwrap();
+    let (before, raw) = text.split_once("<section id=\"raw\">").expect("the raw numbers");
+    let raw = raw.replace("<details", "<div").replace("</details>", "</div>");
+    assert!(raw.contains("<template class=\"packed\">"));
+    lab.write("unfolded.html", &format!("{before}<section id=\"raw\">{raw}"));
+    let lines = "(async () => { \
+                 for (let i = 0; i < 200 && !inner.querySelector('#raw pre'); i++) await new Promise(r => setTimeout(r, 20)); \
+                 return inner.querySelector('#raw pre').textContent.split('\\n').length })()";
+    let reported = Browser::new().ask(&lab.path("unfolded.html"), 1280, lines);
+    assert_eq!(reported, (59 * (ROUNDS + 1) + 1).to_string());
+}
+
+#[test]
 fn a_table_clipped_on_a_phone_has_a_shaded_edge_and_one_that_fits_has_none() {
     let lab = Laboratory::new();
     lab.made_up(14, 12);

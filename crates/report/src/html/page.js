@@ -1,5 +1,5 @@
 "use strict";
-// Sorts tables of verdicts, and unpacks large folds when they are opened. Without it tables stand in the order of the first metric.
+// Sorts tables of verdicts, and unpacks large content when it is to be seen. Without it tables stand in the order of the first metric.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
@@ -41,12 +41,11 @@ const unpack = async (template) => {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   template.parentElement.innerHTML = await new Response(stream).text();
 };
-document.addEventListener(
-  "toggle",
-  (event) => {
-    for (const template of event.target.querySelectorAll("template.packed")) {
-      if (template.closest("details:not([open])") === null) unpack(template);
-    }
-  },
-  true,
-);
+const unpackVisible = (element) => {
+  for (const template of element.querySelectorAll("template.packed")) {
+    if (template.closest("details:not([open])") === null) unpack(template);
+  }
+};
+document.addEventListener("toggle", (event) => unpackVisible(event.target), true);
+// What no fold hides has no toggle event, and that of a fold that is open from the start may precede this script.
+unpackVisible(document);
