@@ -48,6 +48,17 @@ pub fn listed<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// The most names that a sentence lists; further names are counted.
+const NAMED: usize = 6;
+
+/// Names in a sentence: of many, the first ones and the number of others.
+pub fn named(names: &[String]) -> String {
+    match names.len() {
+        ..=NAMED => listed(names),
+        count => format!("{} and {} others", names[..NAMED - 1].join(", "), count + 1 - NAMED),
+    }
+}
+
 /// A variant's typical value: `505 MB`; `505 MB … 520 MB` where only bounds are known; `at least 505 MB`
 /// where the upper bound is unknown.
 pub fn typical(typical: &Typical) -> String {

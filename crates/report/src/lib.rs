@@ -24,6 +24,7 @@ pub mod markdown;
 pub mod memory;
 mod noisy_rounds;
 pub mod order;
+mod output_agreement;
 pub mod peaks;
 pub mod report;
 pub mod report_text;

@@ -14,10 +14,10 @@ use widthwise_verdict::wording::{self, share};
 use widthwise_verdict::{Judgement, Verdict, Word};
 
 use crate::comparison::{Comparison, ProcessNote};
-use crate::format::{counted, duration, listed};
+use crate::format::{counted, duration, listed, named};
 use crate::noisy_rounds::NOISY_SHARE;
 use crate::round_spans::rounds;
-use crate::{by_metric, order, sanitize};
+use crate::{by_metric, order, output_agreement, sanitize};
 
 /// The kernel's tick where it is longest (100 Hz).
 const SHORTEST_NOISE: Duration = Duration::from_millis(10);
@@ -64,8 +64,6 @@ pub fn stopping(comparison: &Comparison) -> String {
 
 /// The number of metrics that a summary of many variants covers.
 const SUMMED_UP: usize = 2;
-/// The most names that a sentence lists; further names are counted.
-const NAMED: usize = 6;
 
 /// The result: a sentence on each variant or, for many variants, at most three on all of them; [`one_by_one`]
 /// has the rest.
@@ -110,14 +108,6 @@ pub fn answer(comparison: &Comparison) -> Vec<String> {
         sentences.push(format!("{}: the table says which.", listed(&missing)));
     }
     sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
-}
-
-/// Names in a sentence: of many, the first ones and the number of others.
-fn named(names: &[String]) -> String {
-    match names.len() {
-        ..=NAMED => listed(names),
-        count => format!("{} and {} others", names[..NAMED - 1].join(", "), count + 1 - NAMED),
-    }
 }
 
 /// The results of each variant, one sentence each.
@@ -177,81 +167,7 @@ fn about(comparison: &Comparison, names: &[&str]) -> Vec<String> {
 
 /// Whether the variants gave the same output as the baseline.
 pub fn agreement(comparison: &Comparison) -> Vec<String> {
-    let experiment = comparison.campaign.experiment;
-    if experiment.check.off {
-        return vec!["Outputs were not compared: the output check is off.".to_owned()];
-    }
-    let baseline = sanitize::line(&experiment.baseline);
-    let mut all_measured = true;
-    // The sentence, and the variants it applies to: many may differ in the same way.
-    let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
-    for variant in &experiment.variants {
-        let (reason, is_allowed) = match comparison.campaign.status(&variant.name) {
-            VariantStatus::Ready | VariantStatus::LeftOver(_) => continue,
-            VariantStatus::OutputMismatch(reason) => (because(reason), false),
-            VariantStatus::OutputMismatchAllowed(reason) => (because(reason), true),
-            VariantStatus::Unsupported(_) | VariantStatus::BuildFailed(_) | VariantStatus::Excluded(_) => {
-                all_measured = false;
-                continue;
-            }
-        };
-        let name = sanitize::line(&variant.name);
-        match others.iter_mut().find(|(known, allowed, _)| *known == reason && *allowed == is_allowed) {
-            Some((_, _, names)) => names.push(name),
-            None => others.push((reason, is_allowed, vec![name])),
-        }
-    }
-    let mut lines: Vec<String> = others
-        .iter()
-        .map(|(reason, is_allowed, names)| {
-            let printed = format!("{}{reason}.", differing(&named(names), &baseline, reason));
-            match (is_allowed, names.len()) {
-                (false, 1) => format!("{printed} Its verdicts are withheld."),
-                (false, _) => format!("{printed} Their verdicts are withheld."),
-                (true, 1) => format!("{printed} It is compared all the same (--allow-different-output)."),
-                (true, _) => format!("{printed} They are compared all the same (--allow-different-output)."),
-            }
-        })
-        .collect();
-    let control = experiment.control();
-    let answered: BTreeSet<&str> = comparison
-        .runs
-        .iter()
-        .filter(|run| run.output_digest.is_some() && run.variant != control)
-        .map(|run| run.variant.as_str())
-        .collect();
-    if lines.is_empty() {
-        // A single output has nothing to agree with.
-        match (answered.len(), all_measured) {
-            (0, _) => {}
-            (1, _) => lines.push(format!("No other variant's output was compared with that of {baseline}.")),
-            (_, true) => lines.push("All variants gave the same output.".to_owned()),
-            (_, false) => lines.push("All variants that ran gave the same output.".to_owned()),
-        }
-    }
-    lines
-}
-
-/// The variant whose output differs, and from what: a baseline differs only from its own other runs. Where a filter failed or a file
-/// is missing, nothing was compared.
-fn differing(name: &str, baseline: &str, reason: &str) -> String {
-    if reason.starts_with(": the filter `") || reason.starts_with(": it did not write the file") {
-        return format!("{name}'s output could not be compared");
-    }
-    match name == baseline {
-        true => format!("{name}'s output differs from one run to another"),
-        false => format!("{name}'s output differs from {baseline}'s"),
-    }
-}
-
-/// How an output differs, where the reason has more than that.
-fn because(reason: &str) -> String {
-    let reason = sanitize::line(reason);
-    if reason.starts_with("its output differs") {
-        String::new()
-    } else {
-        format!(": {}", reason.trim_end_matches('.'))
-    }
+    output_agreement::sentences(comparison)
 }
 
 /// How many layouts the programs had, and how far these differ; none if each had one.

@@ -13,5 +13,6 @@ mod html;
 mod json;
 mod markdown;
 mod memory;
+mod output_agreement;
 mod scaling;
 mod terminal;
