@@ -1,7 +1,7 @@
 //! Metrics that the measured program reports on its standard output: their declaration, and which names are refused.
 
 use crate::metric::METRICS;
-use crate::names::check_name;
+use crate::names::{check_name, misleads};
 use crate::request_error::RequestErrorKind;
 use crate::units::Unit;
 
@@ -64,6 +64,8 @@ fn check(name: &str) -> Result<(), RequestErrorKind> {
     check_name("metric", name)?;
     let reason = if name.contains(char::is_whitespace) {
         "it is one word on a line of the program's output"
+    } else if name.contains(misleads) {
+        "it has an invisible character, or one that changes the direction of text"
     } else if METRICS.iter().any(|metric| metric.name == name) || ["all", "default"].contains(&name) {
         "Widthwise itself has a metric of this name"
     } else {

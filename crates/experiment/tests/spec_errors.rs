@@ -300,3 +300,12 @@ fn the_first_error_of_a_file_is_reported() {
 fn lines_are_counted_the_same_with_either_end_of_line() {
     refused("[run]\r\n\r\nrounds = 3\r\n", "3: unknown key \"rounds\" in [run]; it belongs to [measure]");
 }
+
+#[test]
+fn a_metrics_name_with_a_character_that_misleads_is_refused() {
+    refused(
+        "[measure.reports]\n\"p99\\u202eus\" = \"count\"\n",
+        "2: \"p99\\u{202e}us\" cannot be a metric's name: it has an invisible character, or one that changes the direction of \
+         text",
+    );
+}

@@ -141,7 +141,7 @@ pub fn render(comparison: &Comparison) -> String {
 fn table(comparison: &Comparison, metrics: &[Metric]) -> String {
     let experiment = comparison.campaign.experiment;
     let mut rows = Vec::new();
-    let heads = metrics.iter().map(|metric| comparison.title(metric));
+    let heads = metrics.iter().map(|metric| escaped(&comparison.title(metric)));
     rows.push(std::iter::once("variant".to_owned()).chain(heads).collect::<Vec<_>>().join(" | "));
     rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
     for name in order::participants(comparison) {

@@ -2,6 +2,7 @@
 //! visible, and so do bytes that are not UTF-8.
 
 use widthwise_experiment::bytes;
+use widthwise_experiment::names::misleads;
 
 /// The text on one line: control characters, line ends and direction marks become escapes.
 pub fn line(text: &str) -> String {
@@ -34,14 +35,6 @@ fn push(shown: &mut String, c: char) {
         c if misleads(c) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
         c => shown.push(c),
     }
-}
-
-/// Direction overrides, isolates and invisible marks: they make text look different from what it is ("Trojan
-/// Source", CVE-2021-42574). U+2028/2029 end lines in some viewers.
-fn misleads(c: char) -> bool {
-    matches!(c,
-        '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

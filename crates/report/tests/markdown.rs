@@ -1,6 +1,8 @@
 //! The Markdown: tables stay tables, and names stay text.
 
 use crate::campaign::{hostile, laid, HOSTILE_REASON, UNSUPPORTED, UNSUPPORTED_REASON};
+use widthwise_experiment::metric;
+use widthwise_experiment::units::Unit;
 use widthwise_report::markdown::render;
 
 /// The cells of a table row, split at unescaped bars.
@@ -62,4 +64,13 @@ fn a_variant_that_could_not_start_is_listed_with_its_reason() {
     assert!(text.lines().any(|line| line.starts_with(&format!("| {UNSUPPORTED} | no data |"))));
     let hostile = render(&hostile().comparison());
     assert!(hostile.contains("no x32 \\\\x1b"), "{HOSTILE_REASON:?} is shown, harmless");
+}
+
+#[test]
+fn names_of_metrics_are_escaped_in_the_heads_of_tables() {
+    let mut laid = laid(12);
+    laid.experiment.metrics.push(metric::reported("p99|<u>us", Unit::Count, "p99"));
+    laid.judge();
+    let text = render(&laid.comparison());
+    assert!(text.contains("p99\\|&lt;u&gt;us") && !text.contains("<u>"), "{text}");
 }
