@@ -357,3 +357,42 @@ fn sentences_are_correct_for_one_block_for_small_sites_and_for_mapped_memory() {
     let none = text(&lab, "none-logs");
     assert!(none.contains("no site has memory at the peak") && !none.contains("differs"), "{none}");
 }
+
+/// A file of massif: `bytes` from one call in `function`.
+fn massif(function: &str, bytes: u64) -> String {
+    format!(
+        "desc: x\ncmd: ./a\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\ntime=100\nmem_heap_B={bytes}\n\
+         mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=peak\nn1: {bytes} (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n \
+         n1: {bytes} 0x4011: {function} (a.c:3)\n  n0: {bytes} 0x4022: main (a.c:9)\n"
+    )
+}
+
+#[test]
+fn two_files_of_massif_have_no_number_of_blocks() {
+    let lab = Laboratory::new();
+    lab.write("massif.1", &massif("fill", 2_000_000));
+    lab.write("massif.2", &massif("fill", 1_000_000));
+    let text = unfolded(&lab.widthwise("explain massif.1 massif.2").stdout);
+    assert!(text.contains("massif.1 has 2.00 MB, massif.2 1.00 MB."), "{text}");
+    assert!(!text.contains("block"), "{text}");
+}
+
+#[test]
+fn a_file_of_heaptrack_has_no_bytes_of_the_allocator() {
+    let lab = Laboratory::new();
+    lab.write("heaptrack", "v 10500 3\nX ./a\ns 1 a\ns 4 fill\ni 4011 1 2\nt 1 0\na 40 1\n+ 0\n");
+    let printed = lab.widthwise("explain --json heaptrack");
+    let document = printed.json();
+    for of in [&document["a"], &document["a"]["recordings"][0], &document["sites"][0]["a"]] {
+        assert!(of["peak_bytes"] == 64 && of["peak_chunk_bytes"].is_null(), "{document:#}");
+    }
+}
+
+#[test]
+fn names_in_files_of_other_profilers_are_harmless_on_a_terminal() {
+    let lab = Laboratory::new();
+    lab.write("massif.\u{1b}[2J", &massif("\u{1b}]0;fill\u{7}", 2_000_000));
+    let text = lab.widthwise("explain 'massif.\u{1b}[2J'").stdout;
+    assert!(text.contains("massif.\\x1b[2J's peak heap is 2.00 MB"), "{text:?}");
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+}

@@ -14,11 +14,12 @@ pub mod size;
 mod table;
 pub mod time;
 
+use anstyle::Style;
 use serde_json::{json, Value};
 
 use crate::format::listed;
 use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, Palette, NARROWEST};
 
 pub use model::{Basis, Measured, Part, Section, Unexplained};
 pub use sentence::noun;
@@ -26,8 +27,6 @@ pub use widthwise_anatomy::Certainty;
 
 /// Version of the JSON; it increases when the meaning of something changes.
 const SCHEMA: u32 = 1;
-/// No terminal is narrower.
-const NARROWEST: usize = 40;
 
 /// The input of an explanation's report.
 pub struct Explanation<'a> {
@@ -65,11 +64,10 @@ impl Explanation<'_> {
 
     /// One sentence for each metric: its difference, and the parts in percentage points.
     pub fn sentences(&self) -> Vec<String> {
-        let (variant, baseline) = (sanitize::line(self.variant), sanitize::line(self.baseline));
         let parts = self.parts();
         let sentence = |rest: &Unexplained| {
             let of_metric: Vec<&Part> = parts.iter().filter(|part| part.metric == rest.metric).collect();
-            sentence::of_metric([&baseline, &variant], rest, &of_metric)
+            sanitize::line(&sentence::of_metric([self.baseline, self.variant], rest, &of_metric))
         };
         self.unexplained().iter().map(sentence).collect()
     }
@@ -96,15 +94,8 @@ impl Explanation<'_> {
         let strong = palette.strong;
         let (variant, baseline) = (sanitize::line(self.variant), sanitize::line(self.baseline));
         let mut text = format!("{strong}{variant}{strong:#} compared with {baseline}\n");
-        for sentence in self.sentences() {
-            for line in wrapped(&sentence, width - 2) {
-                text.push_str(&format!("  {line}\n"));
-            }
-        }
-        for remark in &self.remarks {
-            for line in wrapped(&sanitize::line(remark), width - 2) {
-                text.push_str(&format!("  {line}\n"));
-            }
+        for line in self.sentences().iter().chain(&self.remarks) {
+            text += &paragraph(line, width, Style::new());
         }
         let (shown, hidden): (Vec<&dyn Section>, Vec<&dyn Section>) = self
             .sections

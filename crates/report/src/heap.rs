@@ -18,7 +18,7 @@ use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, Palette};
 
 pub use differences::{Differences, Explanation, Judged, SitePeaks};
 pub use quantities::bytes;
@@ -28,14 +28,17 @@ pub use side::{typical, ProcessSums, RecordingSums, RssSummary, Side};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 2;
-/// No terminal is narrower.
-const NARROWEST: usize = 40;
 /// A name longer than this loses its template arguments.
 const LONG_NAME: usize = 60;
 
 /// Whether a profile has bytes and no blocks, as massif's: then their number is not known.
 fn is_uncounted(peak_bytes: u64, peak_blocks: u64) -> bool {
     peak_bytes > 0 && peak_blocks == 0
+}
+
+/// What the allocator uses for the blocks at the peak; none if the profile does not have it, as heaptrack's.
+fn known_chunks(peak_bytes: u64, chunk_bytes: u64) -> Option<u64> {
+    (chunk_bytes > 0 || peak_bytes == 0).then_some(chunk_bytes)
 }
 
 /// `72 → 48` bytes a block; one number where both are the same.
@@ -142,7 +145,7 @@ impl Explanation<'_> {
             text.push('\n');
         }
         for remark in remarks {
-            text += &paragraph(&sanitize::line(&remark), width, faint);
+            text += &paragraph(&remark, width, faint);
         }
         text
     }
@@ -168,7 +171,7 @@ impl Explanation<'_> {
             Numbers {
                 peak_bytes: values.peak_bytes,
                 peak_blocks: known(values.peak_count),
-                peak_chunk_bytes: known(values.peak_chunk_bytes),
+                peak_chunk_bytes: known_chunks(values.peak_bytes, values.peak_chunk_bytes),
                 bytes: known(values.bytes),
                 blocks: known(values.count),
                 left_bytes: known(values.live_bytes),
@@ -179,10 +182,14 @@ impl Explanation<'_> {
         let side = |side: &Side| -> Result<serde_json::Value, serde_json::Error> {
             let mut json = serde_json::to_value(side)?;
             if is_uncounted(side.peak_bytes, side.peak_blocks) {
-                for key in ["peak_blocks", "peak_chunk_bytes", "bytes", "blocks", "left_bytes", "left_blocks"]
-                {
+                for key in ["peak_blocks", "bytes", "blocks", "left_bytes", "left_blocks"] {
                     json[key] = serde_json::Value::Null;
                 }
+            }
+            json["peak_chunk_bytes"] = known_chunks(side.peak_bytes, side.peak_chunk_bytes).into();
+            for (at, one) in side.recordings.iter().enumerate() {
+                json["recordings"][at]["peak_chunk_bytes"] =
+                    known_chunks(one.peak_bytes, one.peak_chunk_bytes).into();
             }
             Ok(json)
         };
@@ -215,11 +222,6 @@ impl Explanation<'_> {
             "types": self.types_json(),
         }))
     }
-}
-
-pub(crate) fn paragraph(text: &str, width: usize, style: Style) -> String {
-    let lines = wrapped(text, width.max(NARROWEST) - 2);
-    lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use widthwise_verdict::Word;
 use crate::columns::Columns;
 use crate::comparison::Comparison;
 use crate::format::{self, counted};
-use crate::text::{wrapped, Palette};
+use crate::text::{wrapped, Palette, NARROWEST};
 use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines on the terminal; the HTML report has them all.
@@ -22,8 +22,6 @@ const DIFF_LINES: usize = 8;
 const GAPS_OF_MANY: usize = 3;
 /// Diffs to show with many variants.
 const DIFFS_OF_MANY: usize = 1;
-/// The smallest width: on narrower terminals lines exceed the edge.
-const NARROWEST: usize = 40;
 
 /// How to show the report.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,11 @@
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
+use crate::sanitize;
+
+/// The smallest width: on narrower terminals lines exceed the edge.
+pub(crate) const NARROWEST: usize = 40;
+
 /// The style of each kind of text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Palette {
@@ -51,4 +56,10 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines.iter().map(|line| line.replace("\u{a0}%", " %")).collect()
+}
+
+/// The text, made harmless, in indented lines.
+pub(crate) fn paragraph(text: &str, width: usize, style: Style) -> String {
+    let lines = wrapped(&sanitize::line(text), width.max(NARROWEST) - 2);
+    lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
 }

@@ -6,6 +6,7 @@ mod campaign;
 
 mod cpu_time;
 mod csv;
+mod explanation;
 mod few_rounds;
 mod flame;
 mod heap;

@@ -25,7 +25,7 @@ impl Function<'_> {
     pub fn terminal(&self, width: usize, palette: &Palette) -> String {
         let (strong, faint) = (palette.strong, palette.faint);
         let side = |at: usize| {
-            let (name, lines) = (self.names[at], self.lines[at]);
+            let (name, lines) = (sanitize::line(self.names[at]), self.lines[at]);
             // What is no instruction of the architecture is data, such as a table behind the function.
             let count = lines.iter().filter(|line| line.class != Class::Invalid).count();
             let bytes: usize = lines.iter().map(|line| line.bytes.len()).sum();

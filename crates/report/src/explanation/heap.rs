@@ -16,9 +16,8 @@ use widthwise_verdict::repeats::FEWEST_RECORDINGS;
 use self::causes::{of_site, of_type};
 use self::moved_sites::{is_moved, of_moved};
 use crate::explanation::model::{Basis, Measured, Part, Section};
-use crate::heap::{self, paragraph, SitePeaks};
-use crate::sanitize;
-use crate::text::Palette;
+use crate::heap::{self, SitePeaks};
+use crate::text::{paragraph, Palette};
 
 /// The heaps of two variants, with their sites.
 pub struct Heap<'a> {
@@ -108,10 +107,10 @@ impl Section for Heap<'_> {
             types => types.trim_start_matches('\n').to_owned(),
         };
         for sentence in self.heaps.sentences() {
-            text += &paragraph(&sanitize::line(&sentence), width, faint);
+            text += &paragraph(&sentence, width, faint);
         }
         for remark in self.heaps.remarks() {
-            text += &paragraph(&sanitize::line(&remark), width, faint);
+            text += &paragraph(&remark, width, faint);
         }
         text
     }

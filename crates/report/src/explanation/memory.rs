@@ -11,9 +11,8 @@ use widthwise_anatomy::heap::Composition;
 use super::parts::{of_parts, points};
 use crate::explanation::model::{Measured, Part, Section};
 use crate::format::listed;
-use crate::heap::{paragraph, percent, signed};
-use crate::sanitize;
-use crate::text::Palette;
+use crate::heap::{percent, signed};
+use crate::text::{paragraph, Palette};
 
 pub use allocated::Allocated;
 pub use breakdown::{HeapParts, Variable};
@@ -107,7 +106,7 @@ impl Section for Memory {
         let (strong, faint) = (palette.strong, palette.faint);
         let mut text = format!("{strong}Memory{strong:#}\n");
         for sentence in self.says.iter().cloned().chain([self.how()]).filter(|text| !text.is_empty()) {
-            text += &paragraph(&sanitize::line(&sentence), width, faint);
+            text += &paragraph(&sentence, width, faint);
         }
         let parts = self.all();
         text += &of_parts(&parts, self.top, width, palette);
@@ -126,11 +125,11 @@ impl Section for Memory {
             text += &paragraph(&line, width, faint);
         } else {
             for missing in &self.missing {
-                text += &paragraph(&sanitize::line(missing), width, faint);
+                text += &paragraph(missing, width, faint);
             }
         }
         for remark in &self.remarks {
-            text += &paragraph(&sanitize::line(remark), width, faint);
+            text += &paragraph(remark, width, faint);
         }
         text
     }

@@ -4,6 +4,7 @@ mod inlined;
 mod units;
 mod waste;
 
+use anstyle::Style;
 use serde_json::{json, Value};
 use widthwise_anatomy::size::by_unit::UnitPair;
 use widthwise_anatomy::size::cause::{causes, Cause};
@@ -17,8 +18,7 @@ use super::table::{self, Column};
 use crate::explanation::model::{Measured, Part, Section};
 use crate::format::{counted, listed};
 use crate::heap::{bytes, signed};
-use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, Palette};
 use widthwise_anatomy::Certainty;
 
 /// The size of both variants' files: first the baseline's, then the variant's.
@@ -88,12 +88,11 @@ impl Section for Size {
         let brought: Vec<String> =
             self.files[1].iter().skip(1).map(|(name, size)| format!("{name} ({})", bytes(*size))).collect();
         if !brought.is_empty() {
-            text.push_str(&format!("  with the libraries that it brings: {}\n", listed(&brought)));
+            let line = format!("with the libraries that it brings: {}", listed(&brought));
+            text += &paragraph(&line, width, Style::new());
         }
         for remark in &self.remarks {
-            for line in wrapped(&sanitize::line(remark), width - 2) {
-                text.push_str(&format!("  {line}\n"));
-            }
+            text += &paragraph(remark, width, Style::new());
         }
         let rows = self.causes().into_iter().map(|cause| {
             let reason = if cause.reason.is_empty() { "not explained".to_owned() } else { cause.reason };

@@ -8,7 +8,7 @@ use widthwise_verdict::Word;
 use super::differences::{Differences, Judged, SystemDifferences};
 use super::quantities::{bytes, number, percent};
 use super::side::{RssSummary, Side};
-use super::{change, lifetimes, Explanation};
+use super::{change, is_uncounted, lifetimes, Explanation};
 use crate::format::counted;
 
 /// RSS and heap disagree if they differ by more than this.
@@ -192,23 +192,30 @@ impl Explanation<'_> {
         let (a, peak) = (self.a, &differences.peak_heap);
         let peak_heap = peak_heap(a.processes.max(b.processes));
         let (from, to) = (a.at_least(a.peak_bytes), b.at_least(b.peak_bytes));
+        let is_counted = |side: &Side| !is_uncounted(side.peak_bytes, side.peak_blocks);
         let blocks = change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))));
+        let blocks =
+            if is_counted(a) && is_counted(b) { format!(", in {blocks} blocks") } else { String::new() };
+        let in_blocks = |side: &Side| match is_counted(side) {
+            true => format!(" in {}", counted(side.peak_blocks as usize, "block")),
+            false => String::new(),
+        };
         let reason = peak.found.reason.as_deref().map_or(String::new(), |reason| format!("; {reason}"));
         let mut sentences = vec![match (peak.found.word, smaller(peak)) {
             (_, Some(smaller)) => format!(
-                "{}'s {peak_heap} is {smaller} than {}'s: {from} → {to}, in {blocks} blocks.",
+                "{}'s {peak_heap} is {smaller} than {}'s: {from} → {to}{blocks}.",
                 b.name, a.name
             ),
             (Word::Withheld | Word::NoData, _) => format!(
-                "{peak_heap}: {} has {from} in {}, {} {to} in {}. Neither is called smaller{reason}.",
+                "{peak_heap}: {} has {from}{}, {} {to}{}. Neither is called smaller{reason}.",
                 a.name,
-                counted(a.peak_blocks as usize, "block"),
+                in_blocks(a),
                 b.name,
-                counted(b.peak_blocks as usize, "block"),
+                in_blocks(b),
             )
             .replacen(char::is_lowercase, &peak_heap[..1].to_uppercase(), 1),
             _ if a.peak_bytes == b.peak_bytes && peak.found.floor == Some(0.0) => {
-                format!("{} and {} have the same {peak_heap}: {from}, in {blocks} blocks.", a.name, b.name)
+                format!("{} and {} have the same {peak_heap}: {from}{blocks}.", a.name, b.name)
             }
             (Word::Inconclusive, _) => format!(
                 "The recordings of {} and {} establish no difference in their {peak_heap}: {from} and {to}{reason}.",

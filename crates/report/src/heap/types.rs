@@ -9,10 +9,10 @@ use widthwise_anatomy::Certainty;
 
 use super::differences::FLOOR;
 use super::quantities::number;
-use super::{bytes, change, paragraph, percent, short_name, signed, Explanation};
+use super::{bytes, change, percent, short_name, signed, Explanation};
 use crate::format::counted;
 use crate::sanitize;
-use crate::text::Palette;
+use crate::text::{paragraph, Palette};
 
 const COLUMNS: usize = 6;
 
@@ -25,17 +25,13 @@ impl Explanation<'_> {
         let rows = types.by_type();
         let shown = self.shown(&rows);
         if shown.clear.iter().all(|row| row.ty.is_none()) {
-            return types
-                .remarks
-                .iter()
-                .map(|line| paragraph(&sanitize::line(line), width, palette.faint))
-                .collect();
+            return types.remarks.iter().map(|line| paragraph(line, width, palette.faint)).collect();
         }
         let mut text = String::from("\n");
         text += &paragraph(&self.typed_sentence(types), width, Default::default());
         text += &self.types_table(&shown, palette, width);
         for sentence in self.allocator_sentence(types, &rows).iter().chain(&types.remarks) {
-            text += &paragraph(&sanitize::line(sentence), width, Default::default());
+            text += &paragraph(sentence, width, Default::default());
         }
         text
     }

@@ -8,9 +8,9 @@ use widthwise_experiment::metric;
 use super::{judged, lines, moment, portraits, LastReading, Line};
 use crate::comparison::Comparison;
 use crate::format;
-use crate::heap::{bytes, paragraph, percent, signed};
+use crate::heap::{bytes, percent, signed};
 use crate::sanitize;
-use crate::text::Palette;
+use crate::text::{paragraph, Palette};
 
 /// For the terminal, `width` columns wide: of one variant, or of two. None if the campaign has no data on one
 /// of them.
@@ -37,7 +37,7 @@ pub fn terminal(
     };
     let (strong, program) = (palette.strong, sanitize::line(&comparison.campaign.experiment.program.name));
     let names: Vec<String> = [Some(a), b].into_iter().flatten().map(sanitize::line).collect();
-    let sentence = paragraph(&sanitize::line(&sentence), width, anstyle::Style::new());
+    let sentence = paragraph(&sentence, width, anstyle::Style::new());
     let gap = if table.is_empty() { "" } else { "\n" };
     let heading =
         format!("{strong}{program}{strong:#} · memory of {}, as the system sees it\n\n", names.join(" and "));
