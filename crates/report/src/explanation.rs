@@ -22,6 +22,7 @@ use crate::sanitize;
 use crate::text::{paragraph, Palette, NARROWEST};
 
 pub use model::{Basis, Measured, Part, Section, Unexplained};
+pub(crate) use parts::points;
 pub use sentence::noun;
 pub use widthwise_anatomy::Certainty;
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_verdict::Typical;
 
-/// `23 ms`, `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
+/// `40 µs`, `23 ms`, `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
 pub fn duration(length: Duration) -> String {
     let seconds = length.as_secs_f64();
     let whole = seconds.round() as u64;
     match whole {
+        _ if seconds > 0.0 && seconds < 0.000_95 => format!("{:.0} µs", 1e6 * seconds),
         _ if seconds < 0.0995 => format!("{:.0} ms", 1e3 * seconds),
         _ if seconds < 9.95 => format!("{seconds:.1} s"),
         ..60 => format!("{whole} s"),
@@ -62,9 +63,14 @@ pub fn named(names: &[String]) -> String {
 /// A variant's typical value: `505 MB`; `505 MB … 520 MB` where only bounds are known; `at least 505 MB`
 /// where the upper bound is unknown.
 pub fn typical(typical: &Typical) -> String {
-    let text = |value| Quantity { value, unit: typical.metric.unit }.to_string();
-    let low = text(typical.value);
-    match typical.upper {
+    bounded(typical.value, typical.upper, typical.metric.unit)
+}
+
+/// A value, or both bounds where there is an upper one.
+pub fn bounded(value: f64, upper: Option<f64>, unit: Unit) -> String {
+    let text = |value| Quantity { value, unit }.to_string();
+    let low = text(value);
+    match upper {
         Some(upper) if !upper.is_finite() => format!("at least {low}"),
         Some(upper) if text(upper) != low => format!("{low} … {}", text(upper)),
         _ => low,
@@ -78,6 +84,8 @@ mod tests {
     #[test]
     fn durations_have_readable_units() {
         let shown = |seconds| duration(Duration::from_secs_f64(seconds));
+        assert_eq!(shown(0.000_04), "40 µs");
+        assert_eq!(shown(0.000_999), "1 ms");
         assert_eq!(shown(0.0234), "23 ms");
         assert_eq!(shown(0.42), "0.4 s");
         assert_eq!(shown(59.7), "1 min");

@@ -22,7 +22,7 @@ use crate::text::{paragraph, Palette};
 
 pub use differences::{Differences, Explanation, Judged, SitePeaks};
 pub use quantities::bytes;
-pub(crate) use quantities::{percent, signed};
+pub(crate) use quantities::{not_quite, percent, signed};
 pub use recorded::{Heap, Recorded};
 pub use side::{typical, ProcessSums, RecordingSums, RssSummary, Side};
 

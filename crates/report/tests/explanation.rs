@@ -1,10 +1,13 @@
 //! Explanations: their texts are harmless, and state no more than what is known.
 
 use serde_json::Value;
+use widthwise_experiment::memory::Class;
 use widthwise_experiment::units::Unit;
 use widthwise_report::explanation::function::Function;
-use widthwise_report::explanation::{Certainty, Explanation, Measured, Part, Section};
+use widthwise_report::explanation::memory::{Memory, Origin, Recordings, Resident, Use};
+use widthwise_report::explanation::{Basis, Certainty, Explanation, Measured, Part, Section};
 use widthwise_report::text::Palette;
+use widthwise_verdict::Word;
 
 const HOSTILE: &str = "name\u{1b}]0;title\u{7}\u{202e}";
 
@@ -36,13 +39,8 @@ impl Section for One {
     }
 }
 
-fn explanation(
-    metric: &'static str,
-    unit: Unit,
-    values: [i64; 2],
-    cause: &'static str,
-) -> Explanation<'static> {
-    let section = One { measured: Measured::counted(metric, unit, values), cause };
+fn explanation(measured: Measured, cause: &'static str) -> Explanation<'static> {
+    let section = One { measured, cause };
     Explanation {
         variant: "x32",
         baseline: "x86-64",
@@ -54,7 +52,8 @@ fn explanation(
 
 #[test]
 fn names_of_symbols_in_sentences_are_harmless() {
-    let text = explanation("file_size", Unit::Bytes, [2000, 1000], HOSTILE).terminal(200, &Palette::plain());
+    let measured = Measured::counted("file_size", Unit::Bytes, [2000, 1000]);
+    let text = explanation(measured, HOSTILE).terminal(200, &Palette::plain());
     assert!(text.contains("50 points are name\\x1b]0;title\\x07\\u{202e}"), "{text}");
     assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
 }
@@ -64,4 +63,89 @@ fn names_of_programs_beside_a_function_are_harmless() {
     let function = Function { name: "main", names: [HOSTILE, "x32"], lines: [&[], &[]], aligned: &[] };
     let text = function.terminal(100, &Palette::plain());
     assert!(text.contains("\\x1b]0;title") && !text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn a_difference_of_less_than_a_tenth_of_a_per_cent_is_not_0_per_cent() {
+    let measured = Measured::counted("static_instructions", Unit::Count, [10_200_000, 10_201_234]);
+    let sentences = explanation(measured, "code").sentences();
+    assert_eq!(
+        sentences,
+        ["x32 has less than 0.1 % more instructions in its code than x86-64 (instructions 10.2 M, 1\u{202f}234 more in x32)."]
+    );
+}
+
+#[test]
+fn of_values_with_two_bounds_no_share_is_known() {
+    let measured = Measured {
+        metric: "tree_peak",
+        unit: Unit::Bytes,
+        baseline: 505_000_000,
+        variant: 404_000_000,
+        basis: Basis::Judged(Word::Lower),
+        uppers: [Some(520e6), None],
+    };
+    let explanation = explanation(measured, "pointers");
+    assert_eq!(
+        explanation.sentences(),
+        ["x32 uses less memory at the peak of all its processes than x86-64 (tree peak 505 MB … 520 MB → 404 MB)."]
+    );
+    assert_eq!(explanation.unexplained()[0].explained_share, None);
+}
+
+/// The memory of two variants in a reading each, of which nothing is explained.
+fn memory(metric: &'static str, origin: Origin) -> Memory {
+    let resident = Resident { bytes: Default::default(), origin, processes: 2 };
+    Memory {
+        measured: Measured {
+            metric,
+            unit: Unit::Bytes,
+            baseline: 3000,
+            variant: 2000,
+            basis: Basis::Judged(Word::Lower),
+            uppers: [None; 2],
+        },
+        says: None,
+        resident: Some([resident.clone(), resident]),
+        allocated: None,
+        recordings: Recordings::default(),
+        heap: Vec::new(),
+        variables: Vec::new(),
+        top: 10,
+        missing: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+#[test]
+fn the_memory_of_a_tree_is_explained_by_what_was_measured_of_it() {
+    let of = |metric, origin| {
+        let memory = memory(metric, origin);
+        (memory.reason(metric).unwrap(), memory.text(1000, &Palette::plain()))
+    };
+    let (reason, text) = of("tree_peak", Origin::Series);
+    assert!(
+        reason.starts_with("tree peak is typical of all memory rounds, and the parts are from"),
+        "{reason}"
+    );
+    assert!(!reason.contains("max RSS") && !text.contains("max RSS"), "{reason} {text}");
+    assert!(text.contains("Page tables are no part of tree peak."), "{text}");
+    let (reason, _) = of("max_rss", Origin::Series);
+    assert!(reason.starts_with("max RSS is from the timed rounds"), "{reason}");
+}
+
+#[test]
+fn nearly_all_of_a_difference_is_not_all_of_it() {
+    let of = |bytes: u64| Resident {
+        bytes: [(Use::Class(Class::Stack), bytes)].into(),
+        origin: Origin::Series,
+        processes: 1,
+    };
+    let sides = [of(1_990_400), of(1_000_000)];
+    let mut memory = memory("max_rss", Origin::Series);
+    (memory.measured.baseline, memory.measured.variant) = (1_995_000, 1_000_000);
+    memory.recordings.resident = sides.each_ref().map(|side| vec![side.clone(); 3]);
+    memory.resident = Some(sides);
+    let text = memory.text(1000, &Palette::plain());
+    assert!(text.contains("Named causes cover 99.5 % of the difference."), "{text}");
 }

@@ -10,8 +10,9 @@ use widthwise_anatomy::heap::Composition;
 
 use super::parts::{of_parts, points};
 use crate::explanation::model::{Measured, Part, Section};
+use crate::explanation::sentence::noun;
 use crate::format::listed;
-use crate::heap::{percent, signed};
+use crate::heap::{not_quite, signed};
 use crate::text::{paragraph, Palette};
 
 pub use allocated::Allocated;
@@ -66,7 +67,10 @@ impl Memory {
         }
         match sources.as_slice() {
             [] => String::new(),
-            _ => format!("Parts: {}. Page tables are no part of max RSS.", listed(&sources)),
+            _ => {
+                let metric = noun(self.measured.metric);
+                format!("Parts: {}. Page tables are no part of {metric}.", listed(&sources))
+            }
         }
     }
 }
@@ -88,18 +92,25 @@ impl Section for Memory {
         self.all()
     }
 
-    fn reason(&self, _: &str) -> Option<String> {
+    fn reason(&self, metric: &str) -> Option<String> {
         if !self.missing.is_empty() {
             return Some(self.missing.join(" "));
         }
-        let resident = self.resident.as_ref()?;
-        let runs = match resident[0].origin {
-            Origin::Series => "runs of the memory series",
-            Origin::Recording => "recorded runs",
+        let origin = self.resident.as_ref()?[0].origin;
+        let is_tree = metric == "tree_peak";
+        let of = match (is_tree, origin) {
+            (true, Origin::Series) => {
+                "is typical of all memory rounds, and the parts are from the largest reading of one run of each variant"
+            }
+            (true, Origin::Recording) => "is from the memory rounds, and the parts are from recorded runs",
+            (false, Origin::Series) => "is from the timed rounds, and the parts are from runs of the memory series",
+            (false, Origin::Recording) => "is from the timed rounds, and the parts are from recorded runs",
         };
-        Some(format!(
-            "max RSS is from the timed rounds, and the parts are from {runs}: their peaks differ by this much"
-        ))
+        let metric = noun(metric);
+        Some(match self.measured.is_bounded() {
+            true => format!("{metric} {of}; the lower bounds of {metric} count here"),
+            false => format!("{metric} {of}: their peaks differ by this much"),
+        })
     }
 
     fn text(&self, width: usize, palette: &Palette) -> String {
@@ -110,11 +121,12 @@ impl Section for Memory {
         }
         let parts = self.all();
         text += &of_parts(&parts, self.top, width, palette);
-        let rest = self.measured.unexplained(&parts.iter().collect::<Vec<_>>(), self.reason(""));
+        let rest =
+            self.measured.unexplained(&parts.iter().collect::<Vec<_>>(), self.reason(self.measured.metric));
         if !parts.is_empty() {
             let amount = signed(rest.amount.into());
             let share = rest.explained_share.map_or(String::new(), |share| {
-                format!(" Named causes cover {} of the difference.", percent(share, 1.0))
+                format!(" Named causes cover {} of the difference.", not_quite(share))
             });
             let reason = rest
                 .reason

@@ -72,12 +72,19 @@ pub struct Measured {
     pub variant: i64,
     /// What the values rest on.
     pub basis: Basis,
+    /// The upper bounds of both, where the values are only lower bounds; infinite where there is none.
+    pub uppers: [Option<f64>; 2],
 }
 
 impl Measured {
     /// A metric that was counted in files.
     pub fn counted(metric: &'static str, unit: Unit, [baseline, variant]: [i64; 2]) -> Measured {
-        Measured { metric, unit, baseline, variant, basis: Basis::Counted }
+        Measured { metric, unit, baseline, variant, basis: Basis::Counted, uppers: [None; 2] }
+    }
+
+    /// Whether one of the values is only a lower bound.
+    pub fn is_bounded(&self) -> bool {
+        self.uppers.iter().any(Option::is_some)
     }
 
     /// The variant's value minus the baseline's.
@@ -127,13 +134,14 @@ impl Measured {
             amount,
             unit: self.unit,
             points: self.points(amount),
-            explained_share: (difference != 0).then(|| (1.0 - left).max(0.0)),
+            explained_share: (difference != 0 && !self.is_bounded()).then(|| (1.0 - left).max(0.0)),
             verdict: match self.basis {
                 Basis::Judged(word) => Some(word.name()),
                 Basis::Counted | Basis::Unjudged => None,
             },
             reason: reason.filter(|_| amount != 0),
             basis: self.basis,
+            uppers: self.uppers,
         }
     }
 }
@@ -153,7 +161,8 @@ pub struct Unexplained {
     pub unit: Unit,
     /// The amount as a share of the baseline, in percentage points.
     pub points: f64,
-    /// The share of the difference that causes of medium or high certainty cover, 0 to 1; none without a difference.
+    /// The share of the difference that causes of medium or high certainty cover, 0 to 1; none without a difference, or if a value
+    /// is only a lower bound.
     pub explained_share: Option<f64>,
     /// The verdict on both values, where runs were compared.
     pub verdict: Option<&'static str>,
@@ -162,6 +171,9 @@ pub struct Unexplained {
     /// What the values rest on.
     #[serde(skip)]
     pub basis: Basis,
+    /// The upper bounds of both values, where these are only lower bounds.
+    #[serde(skip)]
+    pub uppers: [Option<f64>; 2],
 }
 
 impl Unexplained {

@@ -38,7 +38,20 @@ pub fn of_parts(parts: &[Part], top: usize, width: usize, palette: &Palette) -> 
     table::lines(&columns, &rows, width, palette)
 }
 
-/// `−24.1`.
+/// `−24.1`; what rounds to nothing has no sign.
 pub fn points(points: f64) -> String {
-    format!("{points:+.1}").replace('-', "−")
+    match format!("{points:+.1}").as_str() {
+        "-0.0" | "+0.0" => "0.0".to_owned(),
+        text => text.replace('-', "−"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::points;
+
+    #[test]
+    fn points_that_round_to_nothing_have_no_sign() {
+        assert_eq!([-0.04, 0.04, -0.06, 24.1].map(points), ["0.0", "0.0", "−0.1", "+24.1"]);
+    }
 }

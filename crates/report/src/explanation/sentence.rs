@@ -3,6 +3,7 @@
 use widthwise_experiment::units::Quantity;
 
 use crate::explanation::model::{Basis, Part, Unexplained};
+use crate::format::bounded;
 
 /// Parts that a sentence names.
 const MOST: usize = 5;
@@ -130,9 +131,11 @@ fn wording(metric: &str) -> Option<&'static Wording> {
 /// rounding; 2.0 points are not explained.`
 pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&Part]) -> String {
     let quantity = |value: i64| Quantity { value: value as f64, unit: rest.unit }.to_string();
-    let (from, to) = (quantity(rest.baseline), quantity(rest.variant));
+    let shown = |value: i64, upper| bounded(value as f64, upper, rest.unit);
+    let (from, to) = (shown(rest.baseline, rest.uppers[0]), shown(rest.variant, rest.uppers[1]));
+    let is_bounded = rest.uppers.iter().any(Option::is_some);
     let noun = noun(rest.metric);
-    if rest.baseline == rest.variant {
+    if rest.baseline == rest.variant && !is_bounded {
         return format!("{variant} and {baseline} have the same {noun}: {from}.");
     }
     let is_less = rest.variant < rest.baseline;
@@ -151,16 +154,24 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
     }
     let Wording { verb, less, more, object, .. } = wording(rest.metric).unwrap_or(&OTHER);
     let word = if is_less { less } else { more };
+    if is_bounded {
+        // Of a difference between bounds, no share is known.
+        return format!("{variant} {verb} {word} {object} than {baseline} ({noun} {from} → {to}).");
+    }
+    let difference = quantity((rest.variant - rest.baseline).abs());
     let by = match rest.baseline {
-        0 => quantity((rest.variant - rest.baseline).abs()),
-        baseline => {
-            let share = 100.0 * (rest.variant - rest.baseline).abs() as f64 / baseline as f64;
-            format!("{} %", number(share))
-        }
+        0 => difference.clone(),
+        baseline => share(100.0 * (rest.variant - rest.baseline).abs() as f64 / baseline as f64),
+    };
+    // Both may round to one number.
+    let change = match (from == to, is_less) {
+        (false, _) => format!("{from} → {to}"),
+        (true, true) => format!("{from}, {difference} {less} in {variant}"),
+        (true, false) => format!("{from}, {difference} {more} in {variant}"),
     };
     // Points count in the direction of the difference.
     let sign = if is_less { -1.0 } else { 1.0 };
-    let mut text = format!("{variant} {verb} {by} {word} {object} than {baseline} ({noun} {from} → {to})");
+    let mut text = format!("{variant} {verb} {by} {word} {object} than {baseline} ({noun} {change})");
     let points = points(rest, parts, sign);
     if !points.is_empty() {
         text.push_str(": ");
@@ -213,6 +224,14 @@ fn points(rest: &Unexplained, parts: &[&Part], sign: f64) -> Vec<String> {
     all.iter().enumerate().map(shown).collect()
 }
 
+/// `1.3 %`, `24 %`.
+fn share(value: f64) -> String {
+    match value {
+        ..LEAST => "less than 0.1 %".to_owned(),
+        _ => format!("{} %", number(value)),
+    }
+}
+
 /// `1.3`, `−24`.
 fn number(value: f64) -> String {
     let digits = usize::from(value.abs() < 9.95);
@@ -229,7 +248,8 @@ mod tests {
 
     fn sentence(basis: Basis, values: [i64; 2], amounts: &[(&str, &str, i64)]) -> String {
         let [baseline, variant] = values;
-        let measured = Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis };
+        let measured =
+            Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2] };
         let part = |(cause, place, amount): &(&str, &str, i64)| {
             measured.part(*cause, *place, *amount, Certainty::High)
         };

@@ -28,3 +28,11 @@ pub(crate) fn percent(part: f64, whole: f64) -> String {
     let text = if share.abs() < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") };
     text.replace('-', "−")
 }
+
+/// A share; nearly all is not all.
+pub(crate) fn not_quite(share: f64) -> String {
+    match share {
+        0.995..1.0 => format!("{:.1} %", ((share * 1000.0).floor() / 10.0)),
+        share => percent(share, 1.0),
+    }
+}

@@ -8,7 +8,7 @@ use widthwise_anatomy::heap::types::{
 use widthwise_anatomy::Certainty;
 
 use super::differences::FLOOR;
-use super::quantities::number;
+use super::quantities::{not_quite, number};
 use super::{bytes, change, percent, short_name, signed, Explanation};
 use crate::format::counted;
 use crate::sanitize;
@@ -305,14 +305,6 @@ impl Explanation<'_> {
             "b": self.b.map(|_| amount_json(&pair.b)),
             "parts": pair.parts.iter().map(part_json).collect::<Vec<_>>(),
         })
-    }
-}
-
-/// A share; nearly all is not all.
-fn not_quite(share: f64) -> String {
-    match share {
-        0.995..1.0 => format!("{:.1} %", ((share * 1000.0).floor() / 10.0)),
-        share => percent(share, 1.0),
     }
 }
 

@@ -12,9 +12,9 @@ use super::document::{document, policy};
 use super::flame::{self, Flame};
 use crate::excerpt::Excerpt;
 use crate::explanation::layout::Drawn;
-use crate::explanation::{noun, Explanation, Part, Section, Unexplained};
+use crate::explanation::{noun, points, Explanation, Part, Section, Unexplained};
 use crate::format::counted;
-use crate::heap::percent;
+use crate::heap::not_quite;
 use crate::sanitize;
 use crate::text::Palette;
 
@@ -162,7 +162,7 @@ fn of_metric(rest: &Unexplained, parts: &[Part]) -> Markup {
 fn parts_of(rest: &Unexplained, parts: &[Part]) -> Markup {
     let own: Vec<&Part> = parts.iter().filter(|part| part.metric == rest.metric).collect();
     let (shown, others) = own.split_at(own.len().min(MOST_ROWS));
-    let share = rest.explained_share.map(|share| percent(share, 1.0));
+    let share = rest.explained_share.map(not_quite);
     html! {
         @if let Some(share) = share {
             p class="lead" { "Causes of medium or high certainty cover " (share) " of the difference." }
@@ -179,7 +179,6 @@ fn parts_of(rest: &Unexplained, parts: &[Part]) -> Markup {
 }
 
 fn table(rest: &Unexplained, parts: &[&Part], is_last: bool) -> Markup {
-    let points = |points: f64| format!("{points:+.1}").replace('-', "−");
     html! {
         div class="scroll" tabindex="0" role="region" aria-label={ "Parts of " (noun(rest.metric)) } {
             table class="parts" {

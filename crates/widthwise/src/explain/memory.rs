@@ -96,10 +96,12 @@ impl Sources<'_> {
 
     fn measured(&self, name: &'static str) -> Option<Measured> {
         let found = metric::find(name)?;
-        let typical = |name: &str| Some(self.comparison.typical(name, found)?.value.round() as i64);
-        let (baseline, variant) = (typical(self.names[0])?, typical(self.names[1])?);
+        let [from, to] = self.names.map(|name| self.comparison.typical(name, found));
+        let (from, to) = (from?, to?);
+        let (baseline, variant) = (from.value.round() as i64, to.value.round() as i64);
         let basis = self.verdict(name).map_or(Basis::Unjudged, |(word, _)| Basis::Judged(word));
-        Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis })
+        let uppers = [from.upper, to.upper];
+        Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis, uppers })
     }
 
     /// The largest readings of the memory series; nothing where one variant was not read near its peak.

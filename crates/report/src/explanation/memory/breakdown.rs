@@ -10,6 +10,7 @@ use super::allocated::Allocated;
 use super::recordings::{Recordings, PAGE};
 use super::resident::{Resident, Use};
 use crate::explanation::model::{Measured, Part};
+use crate::explanation::sentence::noun;
 
 /// The causes without a place have this one.
 const NOWHERE: &str = "";
@@ -74,7 +75,8 @@ fn of_heap(measured: &Measured, heap: &HeapParts, recordings: &Recordings) -> Ve
         true => Certainty::Low,
         false => recordings.of_allocated(0.0, &elsewhere).min(Certainty::Medium),
     };
-    parts.push(measured.part("blocks of the heap's peak that max RSS lacks", NOWHERE, late, late_certainty));
+    let cause = format!("blocks of the heap's peak that {} lacks", noun(measured.metric));
+    parts.push(measured.part(cause, NOWHERE, late, late_certainty));
     parts.extend(overhead(measured, [a, b], recordings));
     let own = b.composition.own as i64 - a.composition.own as i64;
     let certainty = recordings.of_allocated(PAGE, &|of| of.composition.own as i64);
@@ -234,7 +236,8 @@ mod tests {
     }
 
     fn measured(baseline: i64, variant: i64) -> Measured {
-        Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis: Basis::Unjudged }
+        let basis = Basis::Unjudged;
+        Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2] }
     }
 
     fn allocated(requested: u64, main: u64, blocks: u64, word: u64) -> Allocated {
