@@ -152,3 +152,25 @@ fn the_page_says_whether_processes_were_frozen_while_memory_was_read() {
         assert!(page.contains(text), "{page}");
     }
 }
+
+#[test]
+fn the_page_has_the_memory_of_the_largest_cell_that_was_read() {
+    let mut runs = rounds(8);
+    for (processes, failure) in [(1, None), (2, None), (4, Some("killed"))] {
+        let mut memory = run("a", 8, 20_000_000);
+        memory.purpose = Purpose::Memory;
+        memory.cell.processes = processes;
+        memory.failure = failure.map(str::to_owned);
+        memory.members = vec![memory.members[0].clone(); if processes == 2 { 65 } else { processes }];
+        let moments =
+            [1_000, 2_000].map(|at_ns| Moment { at_ns, members: 1, pss: 1_000_000, ..Moment::default() });
+        memory.memory = Some(Memory { moments: moments.to_vec(), frozen: true, ..Memory::default() });
+        runs.push(memory);
+    }
+    let page = with_scaling(&runs, |scaling| html(&scaling));
+    let section =
+        page.split("<section id=\"memory\">").nth(1).expect("memory").split("</section>").next().unwrap();
+    assert!(section.contains("<h3>a, 2 jobs, cores, round 8</h3>"), "{section}");
+    assert_eq!(section.matches("<h3>").count(), 1, "{section}");
+    assert!(section.contains("the PSS of each (of the first 64); dots"), "{section}");
+}

@@ -1,7 +1,7 @@
 //! One self-contained page: nothing is loaded, nothing runs.
 
 use maud::{html, Markup, PreEscaped};
-use widthwise_experiment::scale::{GroupRun, Purpose};
+use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 use widthwise_verdict::scaling_summary::Table;
 
 use super::columns::columns;
@@ -20,6 +20,9 @@ const HEIGHT: f64 = 300.0;
 /// The width of the labels at the axes.
 const LEFT: f64 = 48.0;
 const BELOW: f64 = 34.0;
+
+/// The most members whose memory is drawn.
+const MOST_MEMBERS: usize = 64;
 
 /// The page.
 pub fn page(report: &Scaling) -> String {
@@ -210,18 +213,30 @@ fn legend(tables: &[&Table]) -> Markup {
     }
 }
 
+/// The runs of the memory series of the largest cell of each table that has any.
+fn largest(runs: &[GroupRun]) -> Vec<&GroupRun> {
+    let read = |run: &&GroupRun| {
+        let has_moments = run.memory.as_ref().is_some_and(|memory| memory.moments.len() > 1);
+        run.purpose == Purpose::Memory && run.is_sound() && has_moments
+    };
+    let of_table = |run: &GroupRun| {
+        let Cell { variant, mode, placement, .. } = &run.cell;
+        (variant.clone(), *mode, placement.clone())
+    };
+    let is_largest = |run: &&GroupRun| {
+        let mut others = runs.iter().filter(read).filter(|other| of_table(other) == of_table(run));
+        others.all(|other| other.cell.processes <= run.cell.processes)
+    };
+    runs.iter().filter(read).filter(is_largest).collect()
+}
+
 /// Memory over time, for the largest cell of each table that has any.
 fn memory(report: &Scaling) -> Markup {
-    let shown: Vec<&GroupRun> = report
-        .runs
-        .iter()
-        .filter(|run| run.purpose == Purpose::Memory && run.is_sound())
-        .filter(|run| Some(&run.cell.processes) == report.plan.counts.last())
-        .filter(|run| run.memory.as_ref().is_some_and(|memory| memory.moments.len() > 1))
-        .collect();
+    let shown = largest(report.runs);
     if shown.is_empty() {
         return html! {};
     }
+    let is_cut = shown.iter().any(|run| run.members.len() > MOST_MEMBERS);
     let frozen = shown.iter().all(|run| run.memory.as_ref().is_some_and(|memory| memory.frozen));
     html! {
         section id="memory" {
@@ -230,7 +245,9 @@ fn memory(report: &Scaling) -> Markup {
                 "All processes together, "
                 @if frozen { "while they were frozen" } @else { "read one after the other while some or all continued" }
                 ". The line is PSS, the area is USS (private memory), thin lines are "
-                "the PSS of each; dots are the growth of the system's AnonPages."
+                "the PSS of each"
+                @if is_cut { " (of the first " (MOST_MEMBERS) ")" }
+                "; dots are the growth of the system's AnonPages."
             }
             @for run in shown {
                 h3 { (sanitize::line(&run.cell.to_string())) ", round " (run.round) }
@@ -287,7 +304,7 @@ fn area(run: &GroupRun) -> Markup {
                 text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
             }
             polygon class="uss" points=(under) {}
-            @for member in 0..run.members.len().min(64) {
+            @for member in 0..run.members.len().min(MOST_MEMBERS) {
                 polyline class="member" points=(each(member)) {}
             }
             g class="s0" { polyline points=(path(|m| m.pss as f64)) {} }
