@@ -72,7 +72,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Three significant digits and no exponent.
+/// Three significant digits; an exponent only below a billionth.
 fn significant(value: f64) -> String {
     let magnitude = value.abs();
     let digits = if magnitude >= 99.95 {
@@ -81,8 +81,13 @@ fn significant(value: f64) -> String {
         1
     } else if magnitude >= 0.9995 {
         2
-    } else {
+    } else if magnitude >= 0.099_95 {
         3
+    } else if magnitude >= 1e-9 {
+        // The factor: what rounds up to a power of ten has its digits.
+        (2.0 - (magnitude * 1.0005).log10().floor()) as usize
+    } else {
+        return format!("{value:.2e}").replace('-', "−");
     };
     format!("{value:.digits$}")
 }
@@ -122,6 +127,12 @@ mod tests {
         assert_eq!(shown(999.6, Unit::Count), "1\u{202f}000");
         assert_eq!(shown(2.345e9, Unit::Count), "2.35 G");
         assert_eq!(shown(0.0, Unit::Count), "0");
+        assert_eq!(shown(0.0999, Unit::Count), "0.0999");
+        assert_eq!(shown(0.0004, Unit::Count), "0.000400");
+        assert_eq!(shown(0.000_999_6, Unit::Count), "0.00100");
+        assert_eq!(shown(-0.0123, Unit::Count), "-0.0123");
+        assert_eq!(shown(0.02, Unit::Nanoseconds), "0.0200 ns");
+        assert_eq!(shown(1.5e-12, Unit::Count), "1.50e−12");
         assert_eq!(shown(0.0, Unit::Bytes), "0 B");
         assert_eq!(shown(0.0, Unit::Nanoseconds), "0 ns");
     }

@@ -210,20 +210,21 @@ fn others(comparison: &Comparison, timed: &[&Round]) -> Vec<String> {
     by_cpu
         .into_iter()
         .filter_map(|(cpu, own)| {
-            let carries = |round: &&&Round| {
+            let carries = |round: &&Round| {
                 let tick = SHORTEST_NOISE.as_nanos() as i64;
                 round.noise.others >= NOISY_SHARE && round.noise.others_ns.is_none_or(|used| used >= tick)
             };
-            let carriers: Vec<u32> = own.iter().filter(carries).map(|round| round.number).collect();
-            let used = used_by_others(comparison, &own);
-            if carriers.is_empty() || used.is_some_and(|used| used < uncertainty(comparison, &own)) {
+            let carriers: Vec<&Round> = own.iter().copied().filter(carries).collect();
+            let in_all = used_by_others(comparison, &own);
+            if carriers.is_empty() || in_all.is_some_and(|used| used < uncertainty(comparison, &own)) {
                 return None;
             }
             let place = cpu.map_or("the measured CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
-            let mean = own.iter().map(|round| round.noise.others).sum::<f64>() / own.len() as f64;
-            let length = used
+            let mean = carriers.iter().map(|round| round.noise.others).sum::<f64>() / carriers.len() as f64;
+            let numbers: Vec<u32> = carriers.iter().map(|round| round.number).collect();
+            let length = used_by_others(comparison, &carriers)
                 .map_or_else(|| format!("{} of the time", share(mean)), |used| duration(used).to_string());
-            Some(format!("other tasks used {place} for {length} (in {})", rounds(&carriers)))
+            Some(format!("other tasks used {place} for {length} (in {})", rounds(&numbers)))
         })
         .collect()
 }

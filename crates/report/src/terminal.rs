@@ -85,7 +85,7 @@ pub fn render(comparison: &Comparison, options: &Options) -> String {
     for line in report_text::processes(comparison) {
         page.paragraph(&line, Style::new());
     }
-    page.memory(comparison);
+    page.memory(comparison, options.all_metrics);
     for line in report_text::warnings(comparison) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
@@ -151,31 +151,39 @@ impl Page {
         }
         let columns = Columns::of(comparison.campaign.experiment);
         let wanted = if all_metrics { columns.all() } else { columns.leading.clone() };
-        let mut left_off = if all_metrics { Vec::new() } else { columns.others };
-        let mut rest = &wanted[..];
+        let others = if all_metrics { Vec::new() } else { columns.others };
+        let mut shown = self.tables_of(comparison, &wanted, &others, all_metrics);
+        shown.extend(self.by_metric(comparison));
+        shown
+    }
+
+    /// As many tables as those metrics need or, without `all_metrics`, one, and the names of the metrics that are not in it and of the
+    /// `others`. Returns the metrics in the tables.
+    fn tables_of(
+        &mut self,
+        comparison: &Comparison,
+        wanted: &[Metric],
+        others: &[Metric],
+        all_metrics: bool,
+    ) -> Vec<Metric> {
+        let mut rest = wanted;
         // At least once: without a metric, the variants and their reasons are still shown.
         loop {
             let fitting = self.fitting(comparison, rest);
             let (now, later) = rest.split_at(fitting);
             self.table(comparison, now);
             rest = later;
-            if rest.is_empty() {
-                break;
-            }
-            if !all_metrics {
-                left_off.splice(0..0, rest.iter().copied());
+            if rest.is_empty() || !all_metrics {
                 break;
             }
             self.gap();
         }
-        if !left_off.is_empty() {
-            let titles: Vec<&str> = left_off.iter().map(|metric| metric.title).collect();
+        let titles: Vec<&str> = rest.iter().chain(others).map(|metric| metric.title).collect();
+        if !titles.is_empty() {
             let line = format!("also measured: {} (--all-metrics)", titles.join(", "));
             self.paragraph(&line, self.palette.faint);
         }
-        let mut shown: Vec<Metric> = wanted.into_iter().filter(|metric| !left_off.contains(metric)).collect();
-        shown.extend(self.by_metric(comparison));
-        shown
+        wanted[..wanted.len() - rest.len()].to_vec()
     }
 
     /// Tables with a row for each metric, and the metrics in them.
@@ -368,14 +376,14 @@ impl Page {
     }
 
     /// Memory over time: its verdicts, and what the memory is for at the peak.
-    fn memory(&mut self, comparison: &Comparison) {
+    fn memory(&mut self, comparison: &Comparison, all_metrics: bool) {
         let Some(how) = memory::how(comparison) else { return };
         let metrics = memory::metrics(comparison);
         self.gap();
         self.paragraph(&how, self.palette.strong);
         self.gap();
-        self.table(comparison, &metrics[..self.fitting(comparison, &metrics)]);
-        for gap in report_text::gaps(comparison, &metrics) {
+        let shown = self.tables_of(comparison, &metrics, &[], all_metrics);
+        for gap in report_text::gaps(comparison, &shown) {
             self.paragraph(&gap.line(comparison), self.palette.faint);
         }
         let mut compared = memory::compared(comparison);
@@ -466,6 +474,10 @@ impl Page {
                 self.text.push_str(&format!("    {}\n", paint(self.palette.faint, &format!("… {more}"))));
             }
             self.gap();
+        }
+        if comparison.differences.len() > shown {
+            let more = counted(comparison.differences.len() - shown, "more diff");
+            self.paragraph(&format!("{more}: in the HTML report and in --markdown"), self.palette.faint);
         }
     }
 

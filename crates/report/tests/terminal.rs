@@ -2,6 +2,7 @@
 
 use crate::campaign;
 use crate::campaign::{hostile, laid, DIFFERENT_REASON};
+use widthwise_experiment::model::Variant;
 use widthwise_report::terminal::{render, Options};
 use widthwise_report::text::Palette;
 
@@ -125,7 +126,7 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
     let output =
         |laid: &campaign::Laid| render(&laid.comparison(), &Options { width: 400, ..Options::default() });
     let share = output(&laid);
-    assert!(share.contains("other tasks used CPU 1 for 3.8 % of the time (in rounds 16–20)"), "{share}");
+    assert!(share.contains("other tasks used CPU 1 for 31 % of the time (in rounds 16–20)"), "{share}");
     for round in &mut laid.rounds {
         // Rounding to ticks is not attributed to others.
         let is_burst = round.noise.others > 0.1;
@@ -140,4 +141,32 @@ fn other_tasks_are_shown_with_their_time_or_else_their_share() {
     }
     let ticks = output(&laid);
     assert!(!ticks.contains("other tasks"), "three ticks in 168 runs are noise: {ticks}");
+}
+
+#[test]
+fn the_time_of_other_tasks_is_that_of_the_rounds_that_are_listed() {
+    let mut laid = laid(42);
+    for round in &mut laid.rounds {
+        let is_burst = round.noise.others > 0.1;
+        // Below one per cent of a round, in all of the others.
+        round.noise.others_ns = Some(if is_burst { 1_000_000_000 } else { 90_000_000 });
+    }
+    let text = render(&laid.comparison(), &wide(400));
+    assert!(text.contains("other tasks used CPU 1 for 5.0 s (in rounds 16–20)"), "{text}");
+}
+
+#[test]
+fn diffs_that_are_not_shown_are_counted() {
+    let mut laid = laid(12);
+    let slow =
+        laid.experiment.variants.iter().find(|variant| variant.name == campaign::SLOW).cloned().unwrap();
+    for number in 0..6 {
+        let name = format!("variant {number}");
+        laid.experiment.variants.push(Variant { name: name.clone(), ..slow.clone() });
+        laid.differences.insert(name, "-a\n+b\n".to_owned());
+    }
+    laid.judge();
+    let text = render(&laid.comparison(), &wide(100));
+    assert_eq!(text.matches(" against x86-64/-O2:").count(), 1, "{text}");
+    assert!(text.contains("6 more diffs: in the HTML report and in --markdown"), "{text}");
 }
