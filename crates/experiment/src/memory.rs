@@ -132,6 +132,17 @@ impl Amounts {
             swap: self.swap.saturating_add(other.swap),
         }
     }
+
+    /// What is left without the other.
+    pub fn minus(self, other: Amounts) -> Amounts {
+        Amounts {
+            virtual_bytes: self.virtual_bytes.saturating_sub(other.virtual_bytes),
+            resident: self.resident.saturating_sub(other.resident),
+            pss: self.pss.saturating_sub(other.pss),
+            anonymous: self.anonymous.saturating_sub(other.anonymous),
+            swap: self.swap.saturating_sub(other.swap),
+        }
+    }
 }
 
 /// The figures of one process, or of the tree, at one moment.
@@ -283,6 +294,11 @@ impl Series {
         let own =
             reading.parts.iter().filter(|(part, _)| self.parts.get(*part).is_some_and(|p| p.class == class));
         own.fold(Amounts::default(), |sum, (_, amounts)| sum.plus(*amounts))
+    }
+
+    /// The amounts of the tree without the x32 runtime's own.
+    pub fn of_program(&self, reading: &Reading) -> Amounts {
+        reading.tree.amounts.minus(self.of_class(reading, Class::Runtime))
     }
 
     /// The reading in which the tree was largest; the first of several.

@@ -4,7 +4,7 @@
 pub mod difference;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use widthwise_experiment::memory::{reduction, Class, Level, Reading, Series, Totals, AT_PEAK, NEAR_PEAK};
@@ -84,7 +84,7 @@ fn of_run<'a>(comparison: &Comparison<'a>, run: &MemoryRun) -> Option<&'a Run> {
 fn share_of_peak(comparison: &Comparison, run: &MemoryRun, reading: &Reading) -> f64 {
     let highest = highest(comparison, run);
     if highest > 0.0 {
-        (reading.tree.amounts.resident as f64 / highest).min(1.0)
+        (run.series.of_program(reading).resident as f64 / highest).min(1.0)
     } else {
         0.0
     }
@@ -149,7 +149,7 @@ pub struct Line {
     /// The saving of each portrait relative to the first (rauschmayr-2013's reduction), where the runs
     /// resolve a difference.
     pub reductions: Vec<Option<f64>>,
-    /// It is a sum of the lines above.
+    /// It is a sum of lines, of the program alone.
     pub is_sum: bool,
 }
 
@@ -175,8 +175,7 @@ pub fn lines(comparison: &Comparison, portraits: &[LastReading]) -> Vec<Line> {
         });
         Line { title: title.to_owned(), reductions: reductions.collect(), amounts, is_sum }
     };
-    let mut lines = Vec::new();
-    for class in Class::ALL {
+    let of_class = |class: Class| {
         let of =
             |run: &MemoryRun, reading: &Reading| Some(run.series.of_class(reading, class).resident as f64);
         let verdict = match class {
@@ -186,19 +185,28 @@ pub fn lines(comparison: &Comparison, portraits: &[LastReading]) -> Vec<Line> {
             Class::Library => Some("tree_libraries"),
             _ => None,
         };
-        lines.push(line(class.title(), false, verdict, &of));
-    }
-    let whole = |_: &MemoryRun, reading: &Reading| Some(reading.tree.amounts.resident as f64);
+        line(class.title(), false, verdict, &of)
+    };
+    let classes = Class::ALL.into_iter().filter(|class| *class != Class::Runtime);
+    let mut lines: Vec<Line> = classes.map(of_class).collect();
+    let whole = |run: &MemoryRun, reading: &Reading| Some(run.series.of_program(reading).resident as f64);
     lines.push(line("in all, resident", true, Some("tree_peak"), &whole));
+    // The runtime's own memory is not the program's, and in no sum.
+    lines.push(of_class(Class::Runtime));
     let mean =
         |run: &MemoryRun, _: &Reading| metric::find("tree_mean").and_then(|metric| run.series.figure(metric));
     lines.push(line("mean over time", true, Some("tree_mean"), &mean));
-    let anonymous = |_: &MemoryRun, reading: &Reading| Some(reading.tree.amounts.anonymous as f64);
+    let anonymous =
+        |run: &MemoryRun, reading: &Reading| Some(run.series.of_program(reading).anonymous as f64);
     lines.push(line("anonymous", true, Some("tree_anonymous"), &anonymous));
-    let address_space = |_: &MemoryRun, reading: &Reading| Some(reading.tree.amounts.virtual_bytes as f64);
+    let address_space =
+        |run: &MemoryRun, reading: &Reading| Some(run.series.of_program(reading).virtual_bytes as f64);
     lines.push(line("address space", true, None, &address_space));
     for (title, verdict, of) in FULL {
-        let known = |_: &MemoryRun, reading: &Reading| reading.full.then(|| of(&reading.tree) as f64);
+        let known = |run: &MemoryRun, reading: &Reading| {
+            let program = Totals { amounts: run.series.of_program(reading), ..reading.tree };
+            reading.full.then(|| of(&program) as f64)
+        };
         lines.push(line(title, true, verdict, &known));
     }
     lines.retain(|line| line.amounts.iter().flatten().any(|amount| *amount > 0.0));
@@ -323,6 +331,10 @@ pub fn how(comparison: &Comparison) -> Option<String> {
         });
         (all > 0).then(|| duration(Duration::from_nanos(time / all)))
     };
+    let of_own = counted(rounds, "round") + if rounds == 1 { " of its own" } else { " of their own" };
+    if runs.is_empty() {
+        return Some(format!("Memory over time, in {of_own}: no run was read."));
+    }
     let cost = runs.iter().map(|series| series.cost()).fold(0.0, f64::max);
     let counts = [
         ("a statm sample", per(|series| series.statm_samples_made)),
@@ -332,11 +344,7 @@ pub fn how(comparison: &Comparison) -> Option<String> {
     let every: Vec<String> =
         counts.into_iter().filter_map(|(noun, often)| Some(format!("{noun} every {}", often?))).collect();
     let every = if every.is_empty() { String::new() } else { format!("{}; ", listed(&every)) };
-    Some(format!(
-        "Memory over time, in {}: {every}reading took at most {} of a run.",
-        counted(rounds, "round") + if rounds == 1 { " of its own" } else { " of their own" },
-        share(cost)
-    ))
+    Some(format!("Memory over time, in {of_own}: {every}reading took at most {} of a run.", share(cost)))
 }
 
 /// The readings with their periods of validity: while statm samples showed the same size, to within 1 %. Each
@@ -372,9 +380,33 @@ pub fn phases(series: &Series) -> Vec<(String, u64, u64)> {
         .collect()
 }
 
-/// The highest resident memory of the tree in each phase; none for a phase without a reading.
+/// A phase's name, and its peak in each series: the outer option is none where the series lacks the phase, the inner one where no reading
+/// was in it.
+pub type PhaseRow = (String, Vec<Option<Option<u64>>>);
+
+/// The peaks of phases in several series side by side. Equal phases have the same name, and are the same time of that name; the first
+/// series' phases come first.
+pub fn phase_rows(all: &[&Series]) -> Vec<PhaseRow> {
+    let mut rows: Vec<PhaseRow> = Vec::new();
+    let mut places: HashMap<(String, usize), usize> = HashMap::new();
+    for (column, series) in all.iter().enumerate() {
+        let mut times: HashMap<String, usize> = HashMap::new();
+        for (name, peak) in phase_peaks(series) {
+            let time = times.entry(name.clone()).or_default();
+            let place = *places.entry((name.clone(), *time)).or_insert_with(|| {
+                rows.push((name, vec![None; all.len()]));
+                rows.len() - 1
+            });
+            *time += 1;
+            rows[place].1[column] = Some(peak);
+        }
+    }
+    rows
+}
+
+/// The highest resident memory of the program's tree in each phase; none for a phase without a reading.
 pub fn phase_peaks(series: &Series) -> Vec<(String, Option<u64>)> {
-    let levels = series.levels();
+    let levels = series.programs_levels();
     phases(series)
         .into_iter()
         .map(|(name, from, to)| {

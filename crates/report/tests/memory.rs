@@ -2,6 +2,7 @@
 
 use crate::campaign;
 use crate::campaign::{laid, Laid, BASELINE, SLOW};
+use widthwise_experiment::memory::{Amounts, Class, Mark, Part};
 use widthwise_experiment::model::Variant;
 use widthwise_experiment::outcome::{Ending, Run};
 use widthwise_report::{csv_memory, html, markdown, terminal, MemoryRun, Report};
@@ -69,6 +70,121 @@ fn the_terminal_shows_what_memory_is_for_and_a_variants_savings() {
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     let without = terminal::render(&laid(8).comparison(), &terminal::Options::default());
     assert!(!without.contains("Memory over time"));
+}
+
+/// As six rounds of [`read`], and the runs of the slow variant have so many bytes of the x32 runtime beside those of the program.
+fn through_runtime(missed: f64, bytes: u64) -> Laid {
+    let mut laid = laid(8);
+    laid.read_memory(6, missed, "libc.so.6", "fit");
+    let own = Amounts { resident: bytes, ..Amounts::default() };
+    for run in laid.memory.iter_mut().filter(|run| run.variant == SLOW) {
+        let series = &mut run.series;
+        series.parts.push(Part { class: Class::Runtime, name: String::new() });
+        let part = series.parts.len() - 1;
+        for reading in &mut series.readings {
+            reading.tree.amounts = reading.tree.amounts.plus(own);
+            reading.parts.push((part, own));
+        }
+        for statm_sample in &mut series.statm_samples {
+            statm_sample.resident += bytes;
+        }
+    }
+    laid.judge_in_earnest();
+    laid
+}
+
+#[test]
+fn the_x32_runtimes_memory_is_in_no_sum_of_the_programs() {
+    let laid = through_runtime(1.0, 5_000_000);
+    let text = terminal::render(&laid.comparison(), &terminal::Options::default());
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let sum = lines.iter().position(|line| line.contains("in all, resident")).expect("a sum");
+    assert_eq!(lines[sum].trim(), "in all, resident   41.3 MB      25.3 MB  38.7 %");
+    assert!(lines[sum + 1].contains("x32run itself") && lines[sum + 1].contains("5.00 MB"), "{text}");
+    assert!(text.contains("phases of i386/-O2: load 7.30 MB · fit 25.3 MB"), "{text}");
+    let page = html::render(&laid.comparison());
+    let peak = |text: &str| page.contains(&format!("peak {}", text.replace(" ", "\u{a0}")));
+    assert!(peak("25.3 MB") && !peak("30.3 MB"));
+    let difference = widthwise_report::memory::difference::terminal(
+        &laid.comparison(),
+        BASELINE,
+        Some(SLOW),
+        500,
+        &widthwise_report::text::Palette::plain(),
+    );
+    let difference = difference.expect("two series");
+    assert!(difference.contains("41.3 MB → 25.3 MB") && !difference.contains("x32run"), "{difference}");
+}
+
+#[test]
+fn the_x32_runtimes_memory_brings_no_reading_nearer_to_the_peak() {
+    let laid = through_runtime(1.2, 5_000_000);
+    let text = terminal::render(&laid.comparison(), &terminal::Options::default());
+    assert!(text.contains("at 83 % or more of the peak "), "{text}");
+    // The baseline's share is the lower one: of the slow variant alone.
+    let slow = widthwise_report::memory::portraits(&laid.comparison());
+    let slow = slow.iter().find(|portrait| portrait.variant == SLOW).expect("a reading");
+    assert!((0.83..0.84).contains(&slow.share), "{}", slow.share);
+}
+
+#[test]
+fn metrics_of_the_series_that_do_not_fit_are_named_or_shown_on_request() {
+    let mut laid = laid(8);
+    laid.read_memory(6, 1.0, "libc.so.6", "fit");
+    let shown = |all_metrics| {
+        let options = terminal::Options { width: 80, all_metrics, ..terminal::Options::default() };
+        let text = terminal::render(&laid.comparison(), &options);
+        text.split("Memory over time").nth(1).expect("its part").to_owned()
+    };
+    let few = shown(false);
+    let named =
+        few.split("also measured:").nth(1).expect("the others").split("(--all-metrics)").next().unwrap();
+    assert!(named.contains("tree page tables"), "{few}");
+    let all = shown(true);
+    assert!(!all.contains("also measured"), "{all}");
+    let heads: String = all.lines().filter(|line| line.trim_start().starts_with("variant ")).collect();
+    for metric in laid.experiment.metrics.iter().filter(|metric| metric.name.starts_with("tree_")) {
+        assert!(heads.contains(metric.title) || metric.name == "tree_charged", "{} {all}", metric.title);
+    }
+}
+
+#[test]
+fn phases_are_the_same_by_their_names_and_all_of_them_are_listed_or_counted() {
+    let mut laid = read("libc.so.6", "fit");
+    for run in &mut laid.memory {
+        let mark = |at_ns, text: &str| Mark { at_ns, text: text.to_owned() };
+        let own: &[(u64, &str)] = match run.variant == SLOW {
+            true => &[(1, "load"), (10_000_000, "extra"), (80_000_000, "fit"), (150_000_000, "fit")],
+            false => &[(1, "load"), (80_000_000, "fit"), (150_000_000, "fit")],
+        };
+        run.series.marks = own.iter().map(|(at_ns, text)| mark(*at_ns, text)).collect();
+    }
+    let table = |laid: &Laid| {
+        let page = html::render(&laid.comparison());
+        let rest = page.split("aria-label=\"The peak of each phase\"").nth(1).expect("a table");
+        rest.split("</section>").next().unwrap().to_owned()
+    };
+    let text = table(&laid);
+    let row = |name: &str, at: usize| {
+        let head = format!("<th scope=\"row\">{name}</th>");
+        let rest = text.split(&head).nth(at).unwrap_or_else(|| panic!("{name} {at}: {text}"));
+        rest.split("</tr>").next().unwrap().to_owned()
+    };
+    assert!(!row("fit", 1).contains("not there") && !row("fit", 2).contains("not there"), "{text}");
+    assert_eq!(row("extra", 1).matches("not there").count(), 1, "{text}");
+    for run in &mut laid.memory {
+        run.series.marks =
+            (0..100).map(|number| Mark { at_ns: number + 1, text: format!("phase {number}") }).collect();
+    }
+    assert!(table(&laid).contains("40 more phases and their times: in the JSON."));
+}
+
+#[test]
+fn without_any_series_no_cost_of_reading_is_stated() {
+    let mut laid = read("libc.so.6", "fit");
+    laid.memory.clear();
+    let how = widthwise_report::memory::how(&laid.comparison());
+    assert_eq!(how.as_deref(), Some("Memory over time, in 1 round of its own: no run was read."));
 }
 
 #[test]

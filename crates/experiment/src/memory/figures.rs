@@ -11,7 +11,7 @@ const NARROW: f64 = 0.02;
 impl Series {
     /// The levels without the x32 runtime's own memory. A statm sample does not show it: then the value of the reading
     /// before, or else of the first one, is used.
-    fn programs_levels(&self) -> Vec<Level> {
+    pub fn programs_levels(&self) -> Vec<Level> {
         let own: Vec<(u64, Amounts)> = self
             .readings
             .iter()
@@ -62,9 +62,7 @@ impl Series {
                 let Mean { low, high, .. } = self.mean()?;
                 (high <= (1.0 + NARROW) * low).then_some((low + high) / 2.0)
             }
-            "tree_pss" => self.most_in_full(|reading| {
-                reading.tree.amounts.pss.saturating_sub(self.of_class(reading, Class::Runtime).pss)
-            }),
+            "tree_pss" => self.most_in_full(|reading| self.of_program(reading).pss),
             "tree_anonymous" => {
                 self.programs_levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
             }

@@ -12,13 +12,14 @@ use super::plot::{apart, axis, downsampled, drawing, grid, row, Path};
 use super::wording::{amount, name, prose};
 use super::{charts, forest, summary};
 use crate::comparison::Comparison;
+use crate::format::counted;
 use crate::memory::{self, LastReading, Line};
 use crate::{order, report_text, sanitize};
 
 const HEIGHT: u32 = 170;
 /// The most points of one line; more would hide each other.
 const MOST_POINTS: usize = 1000;
-/// The most phases to mark in a panel; more would be unreadable.
+/// The most phases to mark in a panel or to list; more would be unreadable.
 const MOST_PHASES: usize = 60;
 /// The most characters of a phase's name above a panel.
 const LONGEST_PHASE: usize = 18;
@@ -117,6 +118,9 @@ fn panels(comparison: &Comparison) -> Markup {
                     "Resident memory of one run of each variant, the one with the median peak, all on one scale. "
                     "Areas join pagemap scans and smaps snapshots, each valid while the size stayed the same; the line has "
                     "the statm samples too. "
+                    @if classes.contains(&Class::Runtime) {
+                        "The x32 runtime's own memory is in the drawing, and in no peak. "
+                    }
                     @if portraits.iter().any(|p| !p.run.series.marks.is_empty()) {
                         "Dashed: the program wrote that a phase begins. "
                     }
@@ -145,7 +149,7 @@ fn swatch(class: Class) -> Markup {
 }
 
 fn value(portrait: &LastReading) -> Markup {
-    let read = portrait.run.series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
+    let read = portrait.run.series.programs_levels().iter().map(|level| level.resident).max().unwrap_or(0);
     html! {
         @if portrait.share >= AT_PEAK { "peak " } @else { "at most read " }
         (amount(read as f64, Unit::Bytes))
@@ -299,11 +303,13 @@ fn table(comparison: &Comparison, compared: &[LastReading]) -> Markup {
     }
 }
 
-/// The peak of each phase.
+/// The peak of each phase, of the first ones.
 fn phases(portraits: &[LastReading]) -> Markup {
-    let peaks: Vec<Vec<(String, Option<u64>)>> =
-        portraits.iter().map(|portrait| memory::phase_peaks(&portrait.run.series)).collect();
-    let Some(first) = peaks.first().filter(|first| !first.is_empty()) else { return html! {} };
+    let series: Vec<&Series> = portraits.iter().map(|portrait| &portrait.run.series).collect();
+    let rows = memory::phase_rows(&series);
+    if rows.is_empty() {
+        return html! {};
+    }
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="The peak of each phase" {
             table class="verdicts" {
@@ -312,15 +318,15 @@ fn phases(portraits: &[LastReading]) -> Markup {
                     @for portrait in portraits { th scope="col" { (sanitize::line(portrait.variant)) } }
                 } }
                 tbody {
-                    @for (place, (phase, _)) in first.iter().enumerate().take(MOST_PHASES) {
+                    @for (phase, peaks) in rows.iter().take(MOST_PHASES) {
                         tr {
                             th scope="row" { (phase) }
-                            @for own in &peaks {
+                            @for peak in peaks {
                                 td {
                                     // A variant may have other phases.
-                                    @match own.get(place).filter(|(name, _)| name == phase) {
-                                        Some((_, Some(bytes))) => (amount(*bytes as f64, Unit::Bytes)),
-                                        Some((_, None)) => span class="quiet" { "too short to be read" },
+                                    @match peak {
+                                        Some(Some(bytes)) => (amount(*bytes as f64, Unit::Bytes)),
+                                        Some(None) => span class="quiet" { "too short to be read" },
                                         None => span class="missing" { "not there" },
                                     }
                                 }
@@ -329,6 +335,11 @@ fn phases(portraits: &[LastReading]) -> Markup {
                     }
                 }
             }
+        }
+        @if rows.len() > MOST_PHASES {
+            div class="notes" { p {
+                (counted(rows.len() - MOST_PHASES, "more phase")) " and their times: in the JSON."
+            } }
         }
     }
 }
