@@ -267,6 +267,24 @@ fn a_round_runs_on_one_core_chosen_by_the_campaign() {
 }
 
 #[test]
+fn the_run_commands_program_is_looked_for_where_it_runs() {
+    let lab = Laboratory::new();
+    lab.script("spec/bench.sh", "#!/bin/sh\nexit 0\n");
+    // Another program of that name, in the folder of the start.
+    lab.script("bench.sh", "#!/bin/sh\nexit 7\n");
+    for directory in ["here", "fresh"] {
+        let program = "[program]\nrun = \"./bench.sh\"\nbinaries = { a = \"bench.sh\" }\n";
+        lab.write("spec/widthwise.toml", &format!("{program}[run]\ndirectory = \"{directory}\"\n"));
+        let printed = lab.compare("spec/widthwise.toml --rounds 1 --warmup 0");
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+    }
+    let typed = "--binary a=bench.sh --run ./bench.sh --rounds 1 --warmup 0";
+    let printed = lab.compare(&format!("{typed} --directory spec"));
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    assert_eq!(lab.compare(typed).status, Some(1));
+}
+
+#[test]
 fn setup_and_teardown_run_around_each_run_and_files_are_compared() {
     let lab = Laboratory::new();
     lab.write("writes.sh", "cat given > answer; echo \"$0 $$\"\n");

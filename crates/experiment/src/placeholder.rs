@@ -67,6 +67,9 @@ static PLACEHOLDERS: &[Placeholder] = placeholders![
     "first"    false true  "scale: the number of a job's first event, from 0";
 ];
 
+/// The placeholders of runs that stand for an absolute path.
+pub(crate) const FOLDERS: [&str; 4] = ["build", "source", "binary", "work"];
+
 /// Every placeholder.
 pub fn known() -> &'static [Placeholder] {
     PLACEHOLDERS

@@ -406,6 +406,10 @@ impl Request {
         }
         self.run.stdin.iter_mut().for_each(anchor);
         self.run.inputs.iter_mut().for_each(anchor);
+        let is_fresh = directory.as_ref().is_some_and(|directory| directory.value == Directory::Fresh);
+        if let Some(run) = self.program.run.as_mut().filter(|_| is_fresh) {
+            run.value = with_folder(&run.value, base(&run.location));
+        }
         if let Some(mut directory) = directory {
             directory.value = match directory.value {
                 Directory::Here => Directory::Path(base(&directory.location).to_owned()),
@@ -493,6 +497,18 @@ impl MeasureRequest {
         self.metrics.push(Located::new(word, location));
         Ok(())
     }
+}
+
+/// A run command whose program is in this folder, if its first word is a relative path.
+fn with_folder(command: &str, folder: &Path) -> String {
+    let first = shell_words::split(command).unwrap_or_default().into_iter().next().unwrap_or_default();
+    let is_folder = |word| first.starts_with(&format!("{{{word}}}"));
+    if !first.contains('/') || first.starts_with('/') || placeholder::FOLDERS.into_iter().any(is_folder) {
+        return command.to_owned();
+    }
+    let folder = bytes::text(folder.join(""));
+    // Two quoted texts without a blank between them are one word.
+    placeholder::literal(&shell_words::quote(&folder)) + command.trim_start()
 }
 
 /// Checks that a text uses only placeholders of that stage.

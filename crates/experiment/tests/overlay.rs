@@ -202,6 +202,28 @@ fn an_anchored_request_means_the_same_from_another_folder() {
 }
 
 #[test]
+fn a_program_of_a_fresh_directory_is_anchored_at_its_run_commands_location() {
+    let run = |run: &str, directory: &str| {
+        let text = format!("[program]\nsource = \"src\"\nbuild = \"make\"\nrun = {run:?}\n[run]\ndirectory = {directory:?}\n");
+        let anchored = spec(&text).anchored(Path::new("/my specs"), Path::new("/elsewhere"));
+        anchored.program.run.map(|run| run.value).unwrap_or_default()
+    };
+    for (written, words) in [
+        ("./x.sh {build}", ["/my specs/./x.sh", "{build}"]),
+        (" 'my dir/x.sh' a", ["/my specs/my dir/x.sh", "a"]),
+        ("{abi}/x.sh a", ["/my specs/{abi}/x.sh", "a"]),
+        ("{build}/x a", ["{build}/x", "a"]),
+        ("/bin/x a", ["/bin/x", "a"]),
+        ("x ./a", ["x", "./a"]),
+    ] {
+        assert_eq!(shell_words::split(&run(written, "fresh")).expect("words"), words);
+    }
+    // Elsewhere it is in the directory of the run.
+    assert_eq!(run("./x.sh a", "here"), "./x.sh a");
+    assert_eq!(run("./x.sh a", "out"), "./x.sh a");
+}
+
+#[test]
 fn a_source_is_anchored_at_its_source_location() {
     let folder = "[program]\nsource = \"src\"\nbuild = \"make\"\nrun = \"./x\"\n[run]\ndirectory = \"out\"\n";
     let anchored = spec(folder).anchored(Path::new("/specs"), Path::new("/elsewhere"));

@@ -108,7 +108,9 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let values = values(experiment, variant, places);
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;
     let directory = directory(experiment, places);
-    let file = find(name, places.here)
+    // A program in the directory of the run, as `execve` finds it. A fresh directory has only the inputs.
+    let folder = if launch.directory == Directory::Fresh { places.here } else { &directory };
+    let file = find(name, folder)
         .map_err(|reason| reason + places.build.map_or("", |_| "; does the build put it there?"))?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill_shell(text, &values));
     let runtime = x32run::runtime_for(&file).map_err(|error| Unready {
@@ -134,13 +136,13 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     })
 }
 
-/// The file of a command's first word: a path, which may be relative to `here`, or a name on the PATH.
+/// The file of a command's first word: a path, which may be relative to `folder`, or a name on the PATH.
 ///
 /// # Errors
 /// There is none; the reason is a sentence.
-pub fn find(name: &OsStr, here: &Path) -> Result<PathBuf, String> {
+pub fn find(name: &OsStr, folder: &Path) -> Result<PathBuf, String> {
     if name.as_bytes().contains(&b'/') {
-        let path = here.join(name);
+        let path = folder.join(name);
         return if path.is_file() {
             Ok(path)
         } else {

@@ -90,7 +90,16 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
     if let Some(Located { value: Directory::Path(path), location }) = &request.run.directory {
         there(location, path)?;
     }
+    check_run_file(request, here)
+}
+
+/// The run command's program, if it is known before a build.
+fn check_run_file(request: &Request, here: &Path) -> Result<(), Failure> {
     let Some(run) = &request.program.run else { return Ok(()) };
+    let folder = match &request.run.directory {
+        Some(Located { value: Directory::Path(path), .. }) => &here.join(path),
+        _ => here,
+    };
     let words = shell_words::split(&run.value).unwrap_or_default();
     match words.first() {
         // What a build makes is looked for after the build.
@@ -98,7 +107,7 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
             let name = bytes::os(&placeholder::fill(name, &BTreeMap::new()));
             let hint =
                 if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
-            program::find(&name, here)
+            program::find(&name, folder)
                 .map(drop)
                 .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.location)))
         }
