@@ -264,6 +264,14 @@ fn a_run_command_without_its_program_is_refused_with_the_path() {
     lab.compare("--binary a=. --run {binary}").refuses(2, &["is a folder, not a program"]);
     lab.compare("tells.c --directory ./nowhere")
         .refuses(2, &["error: --directory: ", "nowhere: No such file"]);
+    // What the archive's spec cannot hold.
+    for (words, error) in [
+        ("--input tells.c --input ./tells.c", "--input: file "),
+        ("--check-file out --check-file out", "--check-file: file \"out\" is named twice"),
+        ("--exit-status 256", "--exit-status: \"exit_status\" must be from 0 to 255"),
+    ] {
+        lab.compare(&format!("tells.c {words}")).refuses(2, &[error]);
+    }
     assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
 
     // A build's files are known only after it.

@@ -390,7 +390,12 @@ impl Request {
     /// valid in another folder.
     pub fn anchored(mut self, spec_folder: &Path, here: &Path) -> Request {
         let base = |location: &SourceLocation| if location.in_spec() { spec_folder } else { here };
-        let anchor = |path: &mut Located<PathBuf>| path.value = base(&path.location).join(&path.value);
+        let anchor = |path: &mut Located<PathBuf>| {
+            // An empty path names no file, and is refused.
+            if !path.value.as_os_str().is_empty() {
+                path.value = base(&path.location).join(&path.value);
+            }
+        };
         let directory = self.located_directory();
         if let Some(Located { value: ProgramSource::Path(path), location }) = &mut self.program.source {
             *path = base(location).join(&*path);
@@ -497,6 +502,23 @@ impl MeasureRequest {
         self.metrics.push(Located::new(word, location));
         Ok(())
     }
+}
+
+/// Checks that a list of paths names each file once.
+pub(crate) fn check_paths(key: &str, paths: &[Located<PathBuf>]) -> Result<(), RequestError> {
+    for (number, path) in paths.iter().enumerate() {
+        if path.value.as_os_str().is_empty() {
+            return Err(path.location.wrong(RequestErrorKind::Empty {
+                what: format!("a path of {key:?}"),
+                instead: "name a file or leave it out",
+            }));
+        }
+        if paths[..number].contains(path) {
+            let name = bytes::text(&path.value);
+            return Err(path.location.wrong(RequestErrorKind::Twice { what: "file", name }));
+        }
+    }
+    Ok(())
 }
 
 /// A run command whose program is in this folder, if its first word is a relative path.

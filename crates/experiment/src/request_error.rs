@@ -322,6 +322,14 @@ pub enum RequestErrorKind {
         /// Its name.
         baseline: String,
     },
+    /// An input that cannot have a link of its own in a fresh directory.
+    #[error("{input:?} {}; copy or link it under another name", fresh_name(.other))]
+    FreshName {
+        /// The input.
+        input: String,
+        /// Another input of its name.
+        other: Option<String>,
+    },
     /// Layouts of a program that has only one.
     #[error("\"randomize_layout\" and {what} exclude each other: {why}")]
     NoLayouts {
@@ -348,6 +356,13 @@ fn fix_key(key: &str, belongs_to: &Option<&'static str>, known: &[&'static str])
     match belongs_to {
         Some(section) => format!("; it belongs to {section}"),
         None => fix(key, known),
+    }
+}
+
+fn fresh_name(other: &Option<String>) -> String {
+    match other {
+        Some(other) => format!("and {other:?} would have one name in a fresh directory"),
+        None => "has no name to be linked by in a fresh directory".to_owned(),
     }
 }
 

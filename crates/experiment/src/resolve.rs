@@ -15,7 +15,7 @@ use crate::model::{
 use crate::names::check_name;
 use crate::placeholder::{self, Stage};
 use crate::reported_metric::ReportedMetric;
-use crate::request::{check_placeholders, Check, MetricWord, Request};
+use crate::request::{check_paths, check_placeholders, Check, MetricWord, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::schedule::Order;
 use crate::source::{Language, ProgramSource};
@@ -59,6 +59,9 @@ impl Request {
     pub fn resolve(&self, facts: &Facts) -> Result<Experiment, RequestError> {
         let program = self.resolved_program(facts)?;
         self.check_commands()?;
+        self.check_paths()?;
+        self.check_fresh_names()?;
+        self.check_exit_status()?;
         self.check_concurrent()?;
         let binaries: Vec<(String, PathBuf)> = self
             .program
@@ -137,6 +140,46 @@ impl Request {
             }
         }
         Ok(())
+    }
+
+    /// The rules of a spec file for paths, again: the command line's were not read by its parser, and the archive keeps them as
+    /// a spec file.
+    fn check_paths(&self) -> Result<(), RequestError> {
+        let of_stdin = self.run.stdin.as_slice();
+        for (key, paths) in [("stdin", of_stdin), ("inputs", &self.run.inputs), ("files", &self.output.files)]
+        {
+            check_paths(key, paths)?;
+        }
+        Ok(())
+    }
+
+    /// Inputs are linked into a fresh directory by their names.
+    fn check_fresh_names(&self) -> Result<(), RequestError> {
+        let is_fresh = |directory: &Located<Directory>| directory.value == Directory::Fresh;
+        if !self.run.directory.as_ref().is_some_and(is_fresh) {
+            return Ok(());
+        }
+        let inputs = &self.run.inputs;
+        for (number, input) in inputs.iter().enumerate() {
+            let name = input.value.file_name();
+            let other = inputs[..number].iter().find(|other| other.value.file_name() == name);
+            if name.is_none() || other.is_some() {
+                return Err(input.location.wrong(RequestErrorKind::FreshName {
+                    input: bytes::text(&input.value),
+                    other: other.map(|other| bytes::text(&other.value)),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_exit_status(&self) -> Result<(), RequestError> {
+        match &self.run.exit_status {
+            Some(status) if !(0..=255).contains(&status.value) => {
+                Err(out_of_range(&status.location, "exit_status", "from 0 to 255", &status.value.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// How many layouts are built of each variant. One layout more says nothing about others, and finished binaries cannot

@@ -1,6 +1,6 @@
 //! Every error of a request, with its exact message.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::asked::{facts, resolved, spec};
 use widthwise_experiment::{Facts, Located, ProgramSource, Request, SourceLocation};
@@ -374,4 +374,43 @@ fn late_errors_of_the_command_line_name_the_flag() {
         request.resolve(&facts()).unwrap_err().to_string(),
         "--baseline: unknown baseline \"x23\"; did you mean \"x32\"?"
     );
+}
+
+#[test]
+fn what_no_spec_file_may_hold_is_refused_on_the_command_line_too() {
+    let given = |path: &str, flag| Located::new(PathBuf::from(path), SourceLocation::Flag(flag));
+    let refused = |typed: Request, message: &str| {
+        let request = spec("[program]\nsource = \"tree.c\"\n").overlay(typed);
+        let request = request.anchored(Path::new("/here"), Path::new("/here"));
+        assert_eq!(request.resolve(&facts()).expect_err("it cannot be carried out").to_string(), message);
+    };
+    let mut typed = Request::default();
+    typed.run.inputs = ["a.txt", "./a.txt"].map(|path| given(path, "--input")).to_vec();
+    refused(typed, "--input: file \"/here/./a.txt\" is named twice");
+    let mut typed = Request::default();
+    typed.output.files = ["out", "out"].map(|path| given(path, "--check-file")).to_vec();
+    refused(typed, "--check-file: file \"out\" is named twice");
+    let mut typed = Request::default();
+    typed.run.stdin = Some(given("", "--stdin"));
+    refused(typed, "--stdin: a path of \"stdin\" is empty; name a file or leave it out");
+    for status in [256, -1] {
+        let mut typed = Request::default();
+        typed.run.exit_status = Some(Located::new(status, SourceLocation::Flag("--exit-status")));
+        refused(typed, &format!("--exit-status: \"exit_status\" must be from 0 to 255, not {status}"));
+    }
+}
+
+#[test]
+fn two_inputs_of_one_name_are_refused_in_a_fresh_directory_alone() {
+    let inputs = "[run]\ninputs = [\"a/data.txt\", \"b/data.txt\"]\n";
+    refused_file(
+        &format!("{inputs}directory = \"fresh\"\n"),
+        "lua/widthwise.toml:4: \"b/data.txt\" and \"a/data.txt\" would have one name in a fresh directory; copy or link it \
+         under another name",
+    );
+    refused_file(
+        "[run]\ninputs = [\"..\"]\ndirectory = \"fresh\"\n",
+        "lua/widthwise.toml:4: \"..\" has no name to be linked by in a fresh directory; copy or link it under another name",
+    );
+    assert!(resolved(&format!("[program]\nsource = \"tree.c\"\n{inputs}")).is_ok());
 }

@@ -7,9 +7,8 @@ use widthwise_archive::VariantRow;
 use widthwise_experiment::model::{Directory, Experiment};
 use widthwise_experiment::request::Binary;
 use widthwise_experiment::source::Language;
-use widthwise_experiment::spec;
 use widthwise_experiment::{
-    bytes, placeholder, Axis, Facts, Located, ProgramSource, Request, SourceLocation,
+    bytes, placeholder, spec, spec_text, Axis, Facts, Located, ProgramSource, Request, SourceLocation,
 };
 use widthwise_machine::compiler::Compiler;
 use widthwise_machine::record::{self, MachineRecord};
@@ -30,6 +29,8 @@ pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request,
     // The archive keeps the seed, so that its report and a repetition have the same orders and intervals.
     request.measure.seed.get_or_insert_with(|| Located::new(experiment.seed, SourceLocation::Flag("--seed")));
     keep_compilers(&mut request, &experiment);
+    // Every report and each resumed session reads it again.
+    spec::parse(&spec_text(&request), "the campaign's widthwise.toml").map_err(Failure::request)?;
     Ok((request, experiment))
 }
 

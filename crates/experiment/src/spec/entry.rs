@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::bytes;
 use crate::location::{Located, SourceLocation};
 use crate::placeholder::Stage;
-use crate::request::check_placeholders;
+use crate::request::{check_paths, check_placeholders};
 use crate::request_error::{RequestErrorKind, SpecError};
 use crate::{duration, percentage};
 
@@ -150,30 +150,18 @@ impl<'p> Entry<'p> {
     }
 
     pub(super) fn path(&self) -> Result<Located<PathBuf>, SpecError> {
-        self.text().and_then(|text| self.non_empty_path(text))
+        let text = self.text()?;
+        let path = Located::new(bytes::path(&text.value), text.location);
+        check_paths(self.key, std::slice::from_ref(&path))?;
+        Ok(path)
     }
 
     pub(super) fn paths(&self) -> Result<Vec<Located<PathBuf>>, SpecError> {
-        let mut paths: Vec<Located<PathBuf>> = Vec::new();
-        for text in self.texts()? {
-            let path = self.non_empty_path(text)?;
-            if paths.contains(&path) {
-                let name = bytes::text(&path.value);
-                return Err(path.location.wrong(RequestErrorKind::Twice { what: "file", name }));
-            }
-            paths.push(path);
-        }
+        let texts = self.texts()?.into_iter();
+        let paths: Vec<Located<PathBuf>> =
+            texts.map(|text| Located::new(bytes::path(&text.value), text.location)).collect();
+        check_paths(self.key, &paths)?;
         Ok(paths)
-    }
-
-    fn non_empty_path(&self, text: Located<String>) -> Result<Located<PathBuf>, SpecError> {
-        if text.value.is_empty() {
-            return Err(text.location.wrong(RequestErrorKind::Empty {
-                what: format!("a path of {:?}", self.key),
-                instead: "name a file or leave it out",
-            }));
-        }
-        Ok(Located::new(bytes::path(&text.value), text.location))
     }
 
     /// A text parsed as another type.
