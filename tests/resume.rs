@@ -286,3 +286,24 @@ fn a_refused_session_leaves_no_trace() {
         lab.write("nap.c", &source);
     }
 }
+
+#[test]
+fn resuming_adds_rounds_of_the_memory_series() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let printed = lab.compare("nap.c --abi x86-64 --rounds 6 --warmup 0 -- 1 30");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let series = || count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'memory'");
+    assert_eq!(series(), 0);
+    for (asked, made) in [("--memory=2", 2), ("--memory=1", 2), ("--memory=3", 3)] {
+        let printed = resumed(&lab, &[asked]);
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        assert_eq!((series(), timed(&lab.archive())), (made, 6));
+    }
+    assert!(std::fs::read_to_string(lab.campaign().join("widthwise.toml")).unwrap().contains("memory = 3"));
+
+    let scaled = "scale nap.c --abi x86-64 --processes 1 --rounds 1 --warmup 0 --memory=0 -- 1 1";
+    assert_eq!(lab.widthwise(scaled).status, Some(0));
+    let refused = lab.widthwise("scale --resume .widthwise/latest --memory");
+    refused.refuses(2, &["only --rounds, --precision and --max-time may be given with it"]);
+}

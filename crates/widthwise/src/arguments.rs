@@ -247,12 +247,9 @@ impl Arguments {
 
     fn add_measure_options(&self, request: &mut Request) -> Result<(), RequestError> {
         self.add_stopping(request)?;
+        self.add_memory(request);
         let measure = &mut request.measure;
         set(&mut measure.warmup, self.warmup.map(|n| Located::new(n, SourceLocation::Flag("--warmup"))));
-        set(
-            &mut measure.memory,
-            self.memory.map(|n| Located::new(n.unwrap_or(MEMORY_ROUNDS), SourceLocation::Flag("--memory"))),
-        );
         set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
         set(&mut measure.equal_within, read(&self.equal_within, "--equal-within", percentage::parse)?);
         let classes = self.instruction_classes;
@@ -279,8 +276,17 @@ impl Arguments {
         Ok(())
     }
 
-    /// The resumed request, with a new stopping rule if one was given, and whether one was given.
-    pub fn with_stopping(&self, mut request: Request) -> Result<(Request, bool), Failure> {
+    /// The rounds of the memory series, which `compare` may add on resume.
+    fn add_memory(&self, request: &mut Request) {
+        let rounds = self.memory.map(|rounds| rounds.unwrap_or(MEMORY_ROUNDS));
+        set(
+            &mut request.measure.memory,
+            rounds.map(|rounds| Located::new(rounds, SourceLocation::Flag("--memory"))),
+        );
+    }
+
+    /// The resumed request, with a new stopping rule and rounds of the memory series if these were given, and whether any was.
+    pub fn resumed(&self, mut request: Request) -> Result<(Request, bool), Failure> {
         let mut stopping = Request::default();
         self.add_stopping(&mut stopping).map_err(Failure::request)?;
         let is_new = stopping != Request::default();
@@ -289,7 +295,13 @@ impl Arguments {
             request.measure.precision = stopping.measure.precision;
             request.measure.max_time = stopping.measure.max_time;
         }
-        Ok((request, is_new))
+        // Rounds that were made stay in the campaign.
+        let before = request.measure.memory.as_ref().map_or(0, |rounds| rounds.value);
+        let adds_memory = self.memory.is_some_and(|rounds| rounds.unwrap_or(MEMORY_ROUNDS) > before);
+        if adds_memory {
+            self.add_memory(&mut request);
+        }
+        Ok((request, is_new || adds_memory))
     }
 
     fn add_output_options(&self, request: &mut Request) -> Result<(), RequestError> {
@@ -323,13 +335,19 @@ impl Arguments {
         )))
     }
 
-    /// Whether any option was given besides the stopping rule.
-    pub fn asks_more_than_stopping(&self) -> bool {
-        let mut stopping = Request::default();
-        match (self.location(), self.add_stopping(&mut stopping)) {
-            (Ok(location), Ok(())) => location != stopping || !self.programs.is_empty(),
+    /// Whether any option was given besides the stopping rule and rounds of the memory series.
+    pub fn asks_more_than_resuming(&self) -> bool {
+        let mut allowed = Request::default();
+        self.add_memory(&mut allowed);
+        match (self.location(), self.add_stopping(&mut allowed)) {
+            (Ok(location), Ok(())) => location != allowed || !self.programs.is_empty(),
             _ => true,
         }
+    }
+
+    /// Whether rounds of the memory series were asked for, or none.
+    pub fn asks_for_memory(&self) -> bool {
+        self.memory.is_some()
     }
 }
 

@@ -122,7 +122,7 @@ struct Session {
     request: Request,
     experiment: Experiment,
     archive: Option<Archive>,
-    /// The spec of a resumed campaign with another stopping rule.
+    /// The spec of a resumed campaign with another stopping rule or more memory rounds.
     new_spec: Option<String>,
 }
 
@@ -168,7 +168,7 @@ impl Compare {
 
     /// A resumed campaign: its own request, with the stopping rule of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
+        if self.arguments.asks_more_than_resuming() || self.question.asks_anything() {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it, and what has runs of its own: --memory, --heap, \
                  --functions",
@@ -180,7 +180,7 @@ impl Compare {
         let request =
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         session::check_files(&request)?;
-        let (request, is_new) = self.arguments.with_stopping(request)?;
+        let (request, is_new) = self.arguments.resumed(request)?;
         let spec = spec_text(&request);
         let experiment = session::experiment(&spec, metadata.seed)?;
         let new_spec = is_new.then_some(spec);

@@ -159,7 +159,10 @@ impl Scale {
     }
 
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
+        if self.arguments.asks_more_than_resuming()
+            || self.arguments.asks_for_memory()
+            || self.question.asks_anything()
+        {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
             ));
@@ -169,7 +172,7 @@ impl Scale {
         let metadata = archive.metadata().clone();
         let request =
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
-        let (request, is_new) = self.arguments.with_stopping(request)?;
+        let (request, is_new) = self.arguments.resumed(request)?;
         let spec = spec_text(&request);
         let experiment = with_one_layout(experiment(&spec, metadata.seed)?);
         let plan = load_report::scaling::asked(&archive)?.plan.clone();
