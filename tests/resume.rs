@@ -307,3 +307,19 @@ fn resuming_adds_rounds_of_the_memory_series() {
     let refused = lab.widthwise("scale --resume .widthwise/latest --memory");
     refused.refuses(2, &["only --rounds, --precision and --max-time may be given with it"]);
 }
+
+#[test]
+fn a_campaign_with_exit_stop_is_resumed_with_it() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6 --warmup 0 --exit-stop").status, Some(0));
+    let printed = resumed(&lab, &["--rounds", "8"]);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let report = lab.widthwise("report --json").json();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 16);
+    for run in runs {
+        assert_eq!(run["sample"]["max_rss"]["source"], "exit-stop", "{run}");
+    }
+    resumed(&lab, &["--exit-stop"]).refuses(2, &["continues the campaign as it began"]);
+}

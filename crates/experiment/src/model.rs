@@ -167,6 +167,8 @@ pub struct Launch {
     pub no_aslr: bool,
     /// The runs of a round are made at the same time, on one CPU.
     pub concurrent: bool,
+    /// Each process is stopped at its exit, and its peaks are read there.
+    pub exit_stop: bool,
 }
 
 /// The working directory of a run.

@@ -122,6 +122,8 @@ pub struct RunRequest {
     pub no_aslr: Option<Located<bool>>,
     /// The runs of a round at the same time.
     pub concurrent: Option<Located<bool>>,
+    /// Each process is stopped at its exit, and its peaks are read there.
+    pub exit_stop: Option<Located<bool>>,
 }
 
 /// One word of a choice of metrics.
@@ -346,6 +348,7 @@ impl Request {
         replace(&mut self.run.cpus, other.run.cpus);
         replace(&mut self.run.no_aslr, other.run.no_aslr);
         replace(&mut self.run.concurrent, other.run.concurrent);
+        replace(&mut self.run.exit_stop, other.run.exit_stop);
 
         let measure = other.measure;
         replace_list(&mut self.measure.metrics, measure.metrics);

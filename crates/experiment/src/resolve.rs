@@ -478,6 +478,7 @@ impl Request {
             cpus: value(&run.cpus).unwrap_or_default(),
             no_aslr: value(&run.no_aslr).unwrap_or_default(),
             concurrent: self.is_concurrent(),
+            exit_stop: value(&run.exit_stop).unwrap_or_default(),
         })
     }
 

@@ -46,6 +46,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "cpus",
             "no_aslr",
             "concurrent",
+            "exit_stop",
         ],
     ),
     (
@@ -263,6 +264,7 @@ fn run(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "cpus" => run.cpus = Some(entry.parsed(Cpus::parse)?),
             "no_aslr" => run.no_aslr = Some(entry.switch()?),
             "concurrent" => run.concurrent = Some(entry.switch()?),
+            "exit_stop" => run.exit_stop = Some(entry.switch()?),
             _ => return Err(unknown_key(&entry, "[run]", keys_of("[run]"))),
         }
     }

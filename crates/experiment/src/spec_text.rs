@@ -103,6 +103,7 @@ fn run(page: &mut Page, request: &Request) {
     page.optional("cpus", &run.cpus, |cpus: &Cpus| quoted(&cpus.to_string()));
     page.optional("no_aslr", &run.no_aslr, bool::to_string);
     page.optional("concurrent", &run.concurrent, bool::to_string);
+    page.optional("exit_stop", &run.exit_stop, bool::to_string);
 }
 
 fn measure(page: &mut Page, request: &Request) {

@@ -167,7 +167,7 @@ fn run() -> impl Strategy<Value = RunRequest> {
     let cpus = prop_oneof![Just(Cpus::Auto), Just(Cpus::Any), list];
     let places = (location(path()), location(directory), paths(), variables());
     let around = (location(command()), location(command()), location(duration()), location(duration()));
-    let switches = (location(any::<bool>()), location(any::<bool>()));
+    let switches = (location(any::<bool>()), location(any::<bool>()), location(any::<bool>()));
     (places, around, location(0..256_i32), location(cpus), switches).prop_map(
         |(
             (stdin, directory, inputs, environment),
@@ -189,6 +189,7 @@ fn run() -> impl Strategy<Value = RunRequest> {
                 cpus,
                 no_aslr: switches.0,
                 concurrent: switches.1,
+                exit_stop: switches.2,
             }
         },
     )

@@ -292,7 +292,7 @@ fn the_first_error_of_a_file_is_reported() {
     refused(
         "[run]\nzzz = 1\naaa = 2\n[axes]\nbbb = 3\n",
         "2: unknown key \"zzz\" in [run]; there is stdin, directory, inputs, environment, setup, teardown, timeout, boot_timeout, \
-         exit_status, cpus, no_aslr, concurrent",
+         exit_status, cpus, no_aslr, concurrent, exit_stop",
     );
 }
 

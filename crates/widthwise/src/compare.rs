@@ -76,9 +76,6 @@ pub struct Compare {
     /// Continue an interrupted campaign; a new stopping rule may be given
     #[arg(long, value_name = "CAMPAIGN", help_heading = "Campaign")]
     resume: Option<PathBuf>,
-    /// Read peak memory by stopping each process at its exit: exact to the page, without privileges; it perturbs the run
-    #[arg(long, help_heading = "Campaign")]
-    exit_stop: bool,
     /// Record the heap in separate runs of each variant (2 to 6, by their duration, or this number): which lines request how
     /// much memory (`widthwise explain --heap`)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
@@ -263,7 +260,7 @@ impl Compare {
             Err(status) => return Err(without_baseline(archive, experiment, &status)),
         };
         interrupt::listen().map_err(Failure::machine)?;
-        let accounting = if self.exit_stop { Accounting::ExitStop } else { Accounting::Free };
+        let accounting = if experiment.launch.exit_stop { Accounting::ExitStop } else { Accounting::Free };
         let scratch = archive.folder().join("scratch");
         let mut runner = Runner::new(&scratch, &experiment.metrics, accounting).map_err(Failure::machine)?;
         let is_timed = experiment.is_timed(&experiment.baseline);

@@ -17,6 +17,9 @@ pub struct Question {
     /// Make the runs of a round share one CPU in time slices; for CPU time on a machine whose speed changes
     #[arg(long, help_heading = "Run")]
     concurrent: bool,
+    /// Read peak memory by stopping each process at its exit: exact to the page, without privileges; it perturbs the run
+    #[arg(long, help_heading = "Run")]
+    exit_stop: bool,
     /// Metrics: names, default, or all; `--help` ends with the list
     #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
     metric: Vec<String>,
@@ -48,6 +51,10 @@ impl Question {
         set(
             &mut request.run.concurrent,
             self.concurrent.then(|| Located::new(true, SourceLocation::Flag("--concurrent"))),
+        );
+        set(
+            &mut request.run.exit_stop,
+            self.exit_stop.then(|| Located::new(true, SourceLocation::Flag("--exit-stop"))),
         );
         set(
             &mut request.measure.randomize_layout,
