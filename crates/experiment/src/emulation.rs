@@ -26,6 +26,25 @@ fn needs_kernel(metric: &Metric) -> bool {
     metric.family == Family::CacheModel || metric.is_of_kernel()
 }
 
+/// Refuses a pass over native programs if the baseline is not one of them: nothing would be compared. `what` names the pass.
+pub fn native_baseline(
+    what: &'static str,
+    variants: &[Variant],
+    baseline: &str,
+) -> Result<(), RequestErrorKind> {
+    match variants.iter().find(|variant| variant.name == baseline) {
+        Some(variant) if variant.is_emulated() => Err(RequestErrorKind::EmulatedBaseline {
+            what,
+            baseline: baseline.to_owned(),
+            native: variants
+                .iter()
+                .find(|variant| !variant.is_emulated())
+                .map(|variant| variant.name.clone()),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Why a metric that no variant can have is refused.
 fn no_metric(metric: &Metric, location: &SourceLocation) -> RequestError {
     if needs_kernel(metric) {
@@ -83,6 +102,22 @@ impl Request {
             false => Err(location.wrong(RequestErrorKind::KvmBaseline {
                 baseline: baseline.map(|variant| variant.name.clone()).unwrap_or_default(),
             })),
+        }
+    }
+
+    /// Memory is read over time of native programs, and compared with a native baseline's.
+    pub(crate) fn check_memory_baseline(
+        &self,
+        variants: &[Variant],
+        baseline: &str,
+    ) -> Result<(), RequestError> {
+        let is_series = |word: &&Located<MetricWord>| matches!(word.value, MetricWord::One(metric) if metric.family == Family::Series);
+        let rounds = self.measure.memory.as_ref().map(|rounds| &rounds.location);
+        let metric = self.measure.metrics.iter().find(is_series).map(|word| &word.location);
+        match (rounds.or(metric), native_baseline("the memory series", variants, baseline)) {
+            (Some(location), Err(kind_of_error)) => Err(location.wrong(kind_of_error)),
+            (None, Err(kind_of_error)) => Err(kind_of_error.nowhere()),
+            (_, Ok(())) => Ok(()),
         }
     }
 

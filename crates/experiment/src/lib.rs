@@ -14,7 +14,7 @@ pub mod bytes;
 pub mod cache_model;
 pub mod cpus;
 pub mod duration;
-mod emulation;
+pub mod emulation;
 pub mod estimator;
 pub mod flag_set;
 pub mod kernel;

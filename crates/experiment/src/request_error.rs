@@ -330,6 +330,16 @@ pub enum RequestErrorKind {
         /// Another input of its name.
         other: Option<String>,
     },
+    /// A pass over native programs, with a baseline on an emulated machine.
+    #[error("{what} needs a baseline on this machine's kernel and processor, and {baseline:?} runs on an emulated machine; {}", fix_baseline(.native))]
+    EmulatedBaseline {
+        /// The pass.
+        what: &'static str,
+        /// The baseline.
+        baseline: String,
+        /// The first variant that could be the baseline.
+        native: Option<String>,
+    },
     /// Layouts of a program that has only one.
     #[error("\"randomize_layout\" and {what} exclude each other: {why}")]
     NoLayouts {
@@ -363,6 +373,13 @@ fn fresh_name(other: &Option<String>) -> String {
     match other {
         Some(other) => format!("and {other:?} would have one name in a fresh directory"),
         None => "has no name to be linked by in a fresh directory".to_owned(),
+    }
+}
+
+fn fix_baseline(native: &Option<String>) -> String {
+    match native {
+        Some(name) => format!("name a native one, as by --baseline {}", shell_words::quote(name)),
+        None => "leave it out, or add a native variant".to_owned(),
     }
 }
 

@@ -77,6 +77,9 @@ impl Request {
         self.check_emulation(&variants)?;
         let baseline = self.baseline(&variants)?;
         self.check_kvm(&variants, &baseline)?;
+        if self.memory(&variants) > 0 {
+            self.check_memory_baseline(&variants, &baseline)?;
+        }
         let estimator = value(&self.measure.estimator).unwrap_or(Estimator::Paired);
         let experiment = Experiment {
             program,

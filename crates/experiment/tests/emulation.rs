@@ -177,3 +177,16 @@ fn what_an_emulated_machine_cannot_do_is_refused_with_its_line() {
     let pgo = "[axes]\nabi = [\"ppc\"]\nflags = [\"pgo\"]\n";
     refused(pgo, "the profile-guided set \"pgo\" cannot be trained");
 }
+
+#[test]
+fn memory_over_time_needs_a_native_baseline() {
+    let kernels = "[axes]\nabi = [\"x86-64\"]\nkernel = [\"debian:amd64\", \"host\"]\n[measure]\n";
+    let refused = |rest: &str| resolved(&format!("{kernels}{rest}")).unwrap_err();
+    let expected = "the memory series needs a baseline on this machine's kernel and processor, and \"x86-64/debian:amd64\" runs \
+                    on an emulated machine; name a native one, as by --baseline x86-64/host";
+    assert_eq!(refused("memory = 6"), format!("widthwise.toml:7: {expected}"));
+    assert_eq!(refused("metrics = [\"default\", \"tree_peak\"]"), format!("widthwise.toml:7: {expected}"));
+    for rest in ["memory = 0", "memory = 6\nbaseline = \"x86-64/host\""] {
+        assert!(resolved(&format!("{kernels}{rest}")).is_ok());
+    }
+}

@@ -16,8 +16,8 @@ use widthwise_experiment::VariantStatus;
 
 use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Metadata};
-use widthwise_experiment::model::{Cpus, Estimator, Experiment, Variant};
-use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
+use widthwise_experiment::model::{Cpus, Estimator, Experiment};
+use widthwise_experiment::{emulation, placeholder, scale, spec, spec_text, Metric, Request, SourceLocation};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::MachineRecord;
@@ -155,15 +155,24 @@ impl Compare {
         micro::complete(&mut request, &here.join(&self.archive))?;
         refuse_words_of_scale(&request)?;
         let (request, experiment) = session::resolve(request, &compilers)?;
-        if self.heap.is_some() && experiment.variants.iter().all(Variant::is_emulated) {
-            return Err(Failure::request(
-                "--heap: the heap is not recorded on an emulated machine; leave it out, or the emulated variants",
-            ));
-        }
+        self.check_native_baseline(&experiment)?;
         Ok(Session { compilers, request, experiment, archive: None, new_spec: None })
     }
 
-    /// A resumed campaign: its own request, with the stopping rule of the command line.
+    /// Passes over native programs need a native baseline.
+    fn check_native_baseline(&self, experiment: &Experiment) -> Result<(), Failure> {
+        let passes = [
+            (self.heap.is_some(), "--heap", "the recording of the heap"),
+            (self.functions, "--functions", "the count by function"),
+        ];
+        for (_, flag, what) in passes.into_iter().filter(|(is_asked, ..)| *is_asked) {
+            emulation::native_baseline(what, &experiment.variants, &experiment.baseline)
+                .map_err(|kind_of_error| Failure::request(SourceLocation::Flag(flag).wrong(kind_of_error)))?;
+        }
+        Ok(())
+    }
+
+    /// A resumed campaign: its own request, with the stopping rule and the memory rounds of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_resuming() || self.question.asks_anything() {
             return Err(Failure::request(
@@ -180,6 +189,7 @@ impl Compare {
         let (request, is_new) = self.arguments.resumed(request)?;
         let spec = spec_text(&request);
         let experiment = session::experiment(&spec, metadata.seed)?;
+        self.check_native_baseline(&experiment)?;
         let new_spec = is_new.then_some(spec);
         Ok(Session { compilers, request, experiment, archive: Some(archive), new_spec })
     }
