@@ -323,3 +323,22 @@ fn a_campaign_with_exit_stop_is_resumed_with_it() {
     }
     resumed(&lab, &["--exit-stop"]).refuses(2, &["continues the campaign as it began"]);
 }
+
+#[test]
+fn a_changed_environment_is_named_and_the_campaign_is_not_resumed() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    let begin = "tells.c --abi x86-64 --rounds 6 --warmup 0 --set-env ASKED=1";
+    let with = |command: &mut std::process::Command, arena: &str| {
+        laboratory::output_of(command.env("MALLOC_ARENA_MAX", arena).env("ASKED", arena).env("SHLVL", arena))
+    };
+    assert_eq!(with(&mut lab.comparing(begin), "1").status, Some(0));
+    let resume = "compare --resume .widthwise/latest --rounds 8";
+    with(&mut lab.command(resume), "2")
+        .refuses(2, &["cannot be resumed", "variable MALLOC_ARENA_MAX: its content changed"]);
+    lab.widthwise(resume).refuses(2, &["variable MALLOC_ARENA_MAX: is gone"]);
+    // The request's own variable and the shell's depth may have changed.
+    let mut command = lab.command(resume);
+    let printed = laboratory::output_of(command.env("MALLOC_ARENA_MAX", "1").env("SHLVL", "3"));
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+}

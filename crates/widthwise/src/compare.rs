@@ -35,6 +35,7 @@ use crate::arguments::Arguments;
 use crate::compare::emulated::Emulator;
 use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
+use crate::environment;
 use crate::explain::excerpts;
 use crate::failure::Failure;
 use crate::feasibility;
@@ -203,11 +204,11 @@ impl Compare {
     ) -> Result<Archive, Failure> {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
-        let fingerprint = preparation::fingerprint(experiment, prepared, place);
+        let mut fingerprint = preparation::fingerprint(experiment, prepared, place);
+        fingerprint.extend(environment::fingerprint(experiment));
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(mut archive) = resumed {
-            let was = archive.metadata().machine.clone();
-            session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
+            session::check_fingerprint(&archive, fingerprint, &machine)?;
             if let Some(spec) = &session.new_spec {
                 archive.set_spec(spec).map_err(Failure::machine)?;
             }

@@ -3,6 +3,7 @@
 mod arguments;
 mod compare;
 mod doctor;
+mod environment;
 mod exec;
 mod explain;
 mod failure;

@@ -27,6 +27,7 @@ use widthwise_measure::scale::{measure, GroupSpec, LauncherPool, ScalingRounds, 
 use widthwise_verdict::stopping::Why;
 
 use crate::arguments::Arguments;
+use crate::environment;
 use crate::session;
 
 use crate::failure::Failure;
@@ -189,11 +190,11 @@ impl Scale {
         topology: &Topology,
         place: &WorkDirectories,
     ) -> Result<Archive, Failure> {
-        let fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
+        let mut fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
+        fingerprint.extend(environment::fingerprint(&session.experiment));
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(mut archive) = session.archive.take() {
-            let was = archive.metadata().machine.clone();
-            session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
+            session::check_fingerprint(&archive, fingerprint, &machine)?;
             if session.is_new {
                 archive.set_spec(&session.spec).map_err(Failure::machine)?;
             }

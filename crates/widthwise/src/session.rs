@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use widthwise_archive::VariantRow;
+use widthwise_archive::{Archive, VariantRow};
 use widthwise_experiment::model::{Directory, Experiment};
 use widthwise_experiment::request::Binary;
 use widthwise_experiment::source::Language;
@@ -14,6 +14,7 @@ use widthwise_machine::compiler::Compiler;
 use widthwise_machine::record::{self, MachineRecord};
 use widthwise_measure::program;
 
+use crate::environment;
 use crate::failure::Failure;
 use crate::output::short;
 
@@ -34,13 +35,18 @@ pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request,
     Ok((request, experiment))
 }
 
-/// Refuses to resume a campaign whose sources, programs or inputs changed (`changes`), or whose machine did.
+/// Refuses to resume a campaign whose sources, programs, inputs or environment changed, or whose machine did.
 pub fn check_fingerprint(
-    folder: &Path,
-    mut changes: Vec<String>,
-    was: serde_json::Value,
+    archive: &Archive,
+    mut fingerprint: BTreeMap<String, String>,
     machine: &MachineRecord,
 ) -> Result<(), Failure> {
+    let folder = archive.folder();
+    if !environment::is_in(&archive.metadata().fingerprint) {
+        fingerprint.retain(|what, _| !environment::is_row(what));
+    }
+    let mut changes = archive.changed(&fingerprint);
+    let was = archive.metadata().machine.clone();
     if let Ok(was) = serde_json::from_value::<MachineRecord>(was) {
         changes.extend(record::changes(&was, machine));
     }
