@@ -153,3 +153,17 @@ fn servers(lab: &Laboratory) -> usize {
         .filter(|folder| *folder == here)
         .count()
 }
+
+#[test]
+fn the_abi_of_a_finished_program_is_in_its_header() {
+    let lab = with_programs();
+    let report = lab.compare_json(&format!(
+        "./a.out ./b.out {FEW} --run 'sh -c \"echo {{abi}}\"' --allow-different-output"
+    ));
+    assert_eq!(variant(&report, "a.out")["status"], "ready");
+    assert_eq!((lab.answer("a.out"), lab.answer("b.out")), ("x86-64\n".to_owned(), "i386\n".to_owned()));
+    lab.script("script", "#!/bin/sh\necho $1\n");
+    let printed = lab.compare(&format!("./script {FEW} --run '{{binary}} {{abi}}'"));
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stderr.contains("{abi} means nothing in `{binary} {abi}`"), "{printed:?}");
+}

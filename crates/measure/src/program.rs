@@ -94,8 +94,32 @@ fn values<'a>(experiment: &Experiment, variant: &Variant, places: &Places) -> BT
     put("build", places.build.map(text));
     put("source", places.source.map(text));
     put("binary", variant.binary.as_ref().map(|path| text(&places.here.join(path))));
-    put("abi", variant.abi.map(|abi| abi.name.to_owned()));
+    put("abi", abi_name(variant, places.here).map(str::to_owned));
     values
+}
+
+/// The variant's ABI: a finished binary's is in its header, unless its name says it.
+fn abi_name(variant: &Variant, here: &Path) -> Option<&'static str> {
+    let of_binary = || abi_of(&here.join(variant.binary.as_ref()?)).ok().map(|abi| abi.name);
+    variant.abi.map(|abi| abi.name).or_else(of_binary)
+}
+
+/// Refuses `{abi}` where a finished binary has none, such as a script.
+fn check_abi(
+    experiment: &Experiment,
+    variant: &Variant,
+    values: &BTreeMap<&str, String>,
+) -> Result<(), String> {
+    let launch = &experiment.launch;
+    let commands = [Some(&experiment.program.run), launch.setup.as_ref(), launch.teardown.as_ref()];
+    let variables = launch.environment.values().chain(variant.environment.values());
+    let is_abi = |text: &&String| placeholder::used(text).any(|word| word == "abi");
+    match commands.into_iter().flatten().chain(variables).find(is_abi) {
+        Some(text) if !values.contains_key("abi") => Err(format!(
+            "{{abi}} means nothing in `{text}`: the program's file has no ABI that widthwise knows"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Makes a variant ready to start.
@@ -106,6 +130,7 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let launch = &experiment.launch;
     let arguments = words(experiment, variant, places)?;
     let values = values(experiment, variant, places);
+    check_abi(experiment, variant, &values)?;
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;
     let directory = directory(experiment, places);
     // A program in the directory of the run, as `execve` finds it. A fresh directory has only the inputs.
