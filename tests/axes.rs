@@ -96,6 +96,58 @@ fn a_profile_guided_build_without_a_profile_is_refused() {
 }
 
 #[test]
+fn a_profile_guided_build_is_trained_in_the_conditions_of_a_run() {
+    let lab = Laboratory::new();
+    lab.write(
+        "filter.c",
+        "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n\
+         int is_run = getchar() == 'x' && getenv(\"DATA\") && fopen(\"prepared\", \"r\");\n\
+         return is_run ? 7 : 1; }\n",
+    );
+    lab.write("given", "x\n");
+    lab.write("folder/empty", "");
+    let arguments =
+        "filter.c --abi x86-64 --flags -O2 --flags pgo --rounds 1 --warmup 0 --stdin given --set-env DATA=1 \
+                     --exit-status 7 --setup 'echo 1 > prepared' --teardown 'rm prepared'";
+    for directory in ["folder", "fresh"] {
+        let report = lab.compare_json(&format!("{arguments} --directory {directory}"));
+        assert_eq!(variant(&report, "x86-64/pgo")["status"], "ready", "{report}");
+    }
+    // Another input is another training.
+    let built = |printed: &crate::laboratory::CommandOutput| printed.stderr.contains("built x86-64/pgo");
+    let again = format!("{arguments} --directory folder");
+    assert!(!built(&lab.compare(&again)));
+    lab.write("given", "xy\n");
+    assert!(built(&lab.compare(&again)));
+}
+
+#[test]
+fn a_training_run_has_the_time_limit_of_a_run() {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    // The first run is the training.
+    lab.script("run.sh", "#!/bin/sh\ntest -e trained || { touch trained; sleep 1000; }\n");
+    let printed = lab.compare(
+        "work.c --abi x86-64 --flags -O2 --flags pgo --rounds 1 --warmup 0 --timeout 2s --run ./run.sh \
+         --allow-different-output",
+    );
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stderr.contains("the training run lasted longer than its time limit"), "{printed:?}");
+    assert_eq!(lab.processes(), "");
+}
+
+#[test]
+fn a_profile_guided_build_in_a_folder_that_no_option_can_name_is_refused() {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    let printed = lab.compare(
+        "work.c --abi x86-64 --flags -O2 --flags pgo --rounds 1 --warmup 0 --archive 'my campaigns' -- 1",
+    );
+    assert_eq!(printed.status, Some(1), "{printed:?}");
+    assert!(printed.stderr.contains("cannot be part of CFLAGS; `--archive` names another"), "{printed:?}");
+}
+
+#[test]
 fn a_training_command_replaces_the_run_command() {
     let lab = Laboratory::new();
     lab.program("work.c");

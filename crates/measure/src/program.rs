@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use widthwise_experiment::bytes;
-use widthwise_experiment::model::{Directory, Experiment, Variant};
+use widthwise_experiment::model::{Directory, Experiment, Thp, Variant};
 use widthwise_experiment::placeholder;
 use widthwise_machine::{abi, allocator, elf};
 use widthwise_x32run as x32run;
@@ -59,7 +60,11 @@ pub fn shell_text(experiment: &Experiment, variant: &Variant, text: &str, places
 ///
 /// # Errors
 /// The command cannot be split into words.
-pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Vec<OsString>, String> {
+fn command_words(
+    experiment: &Experiment,
+    variant: &Variant,
+    places: &Places,
+) -> Result<Vec<OsString>, String> {
     // Split first, filled in after: a folder with a space in its name stays one word.
     let words = shell_words::split(&experiment.program.run)
         .map_err(|error| format!("the run command `{}`: {error}", experiment.program.run))?;
@@ -69,6 +74,79 @@ pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
         false => placeholder::fill(word, &values),
     };
     Ok(words.iter().enumerate().map(|word| bytes::os(&fill(word))).collect())
+}
+
+/// A variant's run command before its build folder is known: that of a training run, which has the conditions of a measured one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunCommand {
+    experiment: Box<Experiment>,
+    variant: Box<Variant>,
+    source: Option<PathBuf>,
+    here: PathBuf,
+    /// What decides what the run does, besides the build.
+    identity: Vec<OsString>,
+}
+
+impl RunCommand {
+    /// What decides what the run does, besides the build: words, standard input, inputs, environment, directory, setup, teardown.
+    pub fn iter(&self) -> std::slice::Iter<'_, OsString> {
+        self.identity.iter()
+    }
+
+    /// The run, with this build folder, and a fresh directory `work` if it is to have one.
+    ///
+    /// # Errors
+    /// It cannot be started; the reason is a sentence.
+    pub fn ready(&self, build: &Path, work: &Path) -> Result<LaunchSpec, String> {
+        let places = Places { build: Some(build), source: self.source.as_deref(), here: &self.here, work };
+        ready(&self.experiment, &self.variant, &places).map_err(|unready| unready.reason)
+    }
+
+    /// The longest it may last.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.experiment.launch.timeout
+    }
+}
+
+/// The run command of a variant, of which a build can be trained. Variants that share a build have one: it is without their
+/// allocator and their own environment.
+///
+/// # Errors
+/// The command cannot be split into words.
+pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<RunCommand, String> {
+    let variant = Variant {
+        allocator: "glibc".to_owned(),
+        environment: BTreeMap::new(),
+        thp: Thp::System,
+        ..variant.clone()
+    };
+    let launch = &experiment.launch;
+    let mut identity = command_words(experiment, &variant, places)?;
+    let values = values(experiment, &variant, places);
+    for file in launch.stdin.iter().chain(&launch.inputs).map(|file| places.here.join(file)) {
+        identity.extend([content(&file).into(), file.into_os_string()]);
+    }
+    for (name, value) in &launch.environment {
+        identity.extend([bytes::os(name), bytes::os(&placeholder::fill(value, &values))]);
+    }
+    for text in launch.setup.iter().chain(&launch.teardown) {
+        identity.push(bytes::os(&placeholder::fill_shell(text, &values)));
+    }
+    identity.push(directory(experiment, places).into_os_string());
+    Ok(RunCommand {
+        experiment: Box::new(experiment.clone()),
+        variant: Box::new(variant),
+        source: places.source.map(Path::to_owned),
+        here: places.here.to_owned(),
+        identity,
+    })
+}
+
+/// A digest of a file's content; empty of a folder and of what cannot be read.
+fn content(file: &Path) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let read = std::fs::File::open(file).and_then(|file| hasher.update_reader(file).map(drop));
+    read.map_or_else(|_| String::new(), |()| hasher.finalize().to_hex().to_string())
 }
 
 /// Whether the word is text for a shell: `sh -c WORD`.
@@ -128,7 +206,7 @@ fn check_abi(
 /// Why this variant cannot be measured here.
 pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<LaunchSpec, Unready> {
     let launch = &experiment.launch;
-    let arguments = words(experiment, variant, places)?;
+    let arguments = command_words(experiment, variant, places)?;
     let values = values(experiment, variant, places);
     check_abi(experiment, variant, &values)?;
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;

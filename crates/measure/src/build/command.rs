@@ -1,9 +1,8 @@
 //! The commands of a build, and how they are run: in a small, fixed environment, with a log.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,7 +11,6 @@ use widthwise_experiment::source::Language;
 
 use crate::build::dependencies;
 use crate::process_group;
-use crate::program;
 
 /// A shell that runs this text.
 pub fn shell(text: &str) -> Command {
@@ -76,23 +74,6 @@ pub fn execute(
         .stdout(added(stdout)?)
         .stderr(added(Some(log))?);
     process_group::status(&mut command)
-}
-
-/// The run command, from the build folder; x32run starts x32 programs where the kernel cannot.
-pub fn started(words: &[OsString], tree: &Path) -> Result<Command, String> {
-    let name = words.first().ok_or("the run command is empty")?;
-    let file = program::find(name, tree)?;
-    let runtime = widthwise_x32run::runtime_for(&file).map_err(|error| error.to_string())?;
-    let (file, words) = match runtime {
-        Some(runtime) => {
-            let words = widthwise_x32run::command_line(&file, words, None);
-            (runtime, words)
-        }
-        None => (file, words.to_vec()),
-    };
-    let mut command = Command::new(file);
-    command.arg0(&words[0]).args(&words[1..]);
-    Ok(command)
 }
 
 /// How a command ended: `exit 2`, `signal 9`.

@@ -1,7 +1,6 @@
 //! What is to be built, and what came of it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -11,6 +10,7 @@ use widthwise_machine::compiler::Compiler;
 
 use crate::build::source::Source;
 use crate::build::toolchain::{self, Stage};
+use crate::program::RunCommand;
 
 /// What is to be built.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Order<'a> {
     pub compiler: &'a Compiler,
     /// The source.
     pub source: &'a Source,
-    /// The training run of a profile-guided build, in the build folder.
+    /// The training run of a profile-guided build.
     pub training: Option<Training>,
     /// A short safe name for the folder: equal for variants that share a build.
     pub slug: String,
@@ -41,12 +41,12 @@ impl Order<'_> {
 }
 
 /// How a profile-guided build is trained.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Training {
-    /// The user's own command: text for `sh -e`.
+    /// The user's own command: text for `sh -e`, in the build folder.
     Shell(String),
-    /// The words of the run command, started without a shell.
-    Words(Vec<OsString>),
+    /// The run command, in the conditions of a run.
+    Words(RunCommand),
 }
 
 /// A finished build.

@@ -1,29 +1,38 @@
 //! The training run of a profile-guided build.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Error, Result as IoResult};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use widthwise_machine::compiler::Family;
 
-use crate::build::command::{execute, how, shell, started};
+use crate::build::command::{execute, how, shell};
 use crate::build::failure_reason;
 use crate::build::order::{BuildError, Order, Training};
 use crate::build::toolchain::Stage;
+use crate::process_group;
+use crate::program::RunCommand;
+use crate::run::hooks;
+use crate::run::launch_spec::LaunchSpec;
 
 /// The training run between the two stages and, for clang, the merging of its profiles.
 pub fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), BuildError> {
     let variables = order.variables(Stage::Plain);
     let cannot_start = |error| BuildError::Training(format!("the training run could not start: {error}"));
-    let command = match &order.training {
-        Some(Training::Words(words)) => started(words, tree).map_err(BuildError::Training)?,
-        Some(Training::Shell(text)) => shell(text),
-        None => shell(""),
-    };
     // The standard output is the program's, and does not belong in a log.
-    let status = execute(command, tree, None, log, &variables).map_err(cannot_start)?;
+    let (status, success) = match &order.training {
+        Some(Training::Words(command)) => run_once(command, tree, log).map_err(BuildError::Training)?,
+        Some(Training::Shell(text)) => {
+            (execute(shell(text), tree, None, log, &variables).map_err(cannot_start)?, 0)
+        }
+        None => (execute(shell(""), tree, None, log, &variables).map_err(cannot_start)?, 0),
+    };
     let printed = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
-    if !status.success() {
+    if status.code() != Some(success) {
         return Err(BuildError::Training(format!(
             "the training run failed ({}): {}",
             how(status),
@@ -59,4 +68,88 @@ pub fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Refuses a folder of profiles whose path would not be one word, or not the same, in CFLAGS.
+pub fn check_folder(folder: &Path) -> Result<(), BuildError> {
+    let shown = folder.to_string_lossy();
+    match shown.chars().find(|c| !(c.is_alphanumeric() || "/._-+@=:".contains(*c))) {
+        Some(what) => Err(BuildError::Training(format!(
+            "{what:?} in the folder {shown} cannot be part of CFLAGS; `--archive` names another folder"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs the program once as a measured run does: with its standard input, environment, directory, setup, teardown and time limit.
+/// Returns how it ended, and the exit status that counts as success.
+fn run_once(command: &RunCommand, tree: &Path, log: &Path) -> Result<(ExitStatus, i32), String> {
+    // Builds are parallel, and a setup command must not disturb another's run.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = command.ready(tree, &tree.with_file_name("training"))?;
+    let failed = |error: Error| format!("the training run could not start: {error}");
+    if start.fresh {
+        hooks::lay_out(&start.directory, &start.inputs).map_err(failed)?;
+    }
+    let left_behind = hooks::LeftBehind::of(&start);
+    if let Some(text) = &start.setup {
+        hooks::shell(text, &start)?;
+    }
+    let ended = status(&start, log, command.timeout());
+    if let Some(text) = &start.teardown {
+        hooks::shell(text, &start)?;
+    }
+    drop(left_behind);
+    if start.fresh {
+        let _ = fs::remove_dir_all(&start.directory);
+    }
+    match ended.map_err(failed)? {
+        Some(status) => Ok((status, start.exit_status)),
+        None => Err("the training run lasted longer than its time limit (`--timeout`)".to_owned()),
+    }
+}
+
+/// How a run ends; nothing if it was killed at its time limit.
+fn status(start: &LaunchSpec, log: &Path, limit: Option<Duration>) -> IoResult<Option<ExitStatus>> {
+    let (file, words) = start.executed();
+    let mut command = Command::new(file);
+    command
+        .arg0(&words[0])
+        .args(&words[1..])
+        .current_dir(&start.directory)
+        .env_clear()
+        .envs(&start.environment)
+        .stdin(File::open(&start.stdin)?)
+        .stdout(Stdio::null())
+        .stderr(File::options().append(true).create(true).open(log)?);
+    let (mut child, group) = process_group::spawn(&mut command)?;
+    let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
+    let began = Instant::now();
+    let mut is_late = false;
+    while !has_ended(pid)? {
+        if !is_late && limit.is_some_and(|limit| began.elapsed() > limit) {
+            is_late = true;
+            // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Before its number is free.
+    drop(group);
+    let status = child.wait()?;
+    Ok((!is_late).then_some(status))
+}
+
+/// Whether a child has ended. It is not reaped.
+fn has_ended(pid: libc::pid_t) -> IoResult<bool> {
+    // SAFETY: zeros are a value of it, and the call only fills it in.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: as above.
+    match unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) } {
+        // SAFETY: waitid leaves zero where no child has ended.
+        0 => Ok(unsafe { info.si_pid() } != 0),
+        _ => Err(Error::last_os_error()),
+    }
 }

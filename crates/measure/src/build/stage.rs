@@ -11,6 +11,7 @@ use widthwise_machine::abi::AbiRow;
 use crate::build::command::{compile, execute, how, shell};
 use crate::build::copy::copy;
 use crate::build::order::{BuildError, Order};
+use crate::build::profile::check_folder;
 use crate::build::toolchain::Stage;
 use crate::build::{failure_reason, layout};
 
@@ -18,6 +19,9 @@ use crate::build::{failure_reason, layout};
 pub fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), BuildError> {
     let failed =
         |error: std::io::Error| BuildError::Folder { path: tree.to_owned(), error: error.to_string() };
+    if let Stage::Instrumented(profile) = stage {
+        check_folder(profile)?;
+    }
     let _ = fs::remove_dir_all(tree);
     fs::create_dir_all(tree).map_err(failed)?;
     if order.source.path.is_dir() {
