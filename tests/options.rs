@@ -66,3 +66,21 @@ fn the_help_of_scale_has_no_option_that_it_refuses() {
         assert!(has(&compare) && !has(&scale), "{option}");
     }
 }
+
+#[test]
+fn options_that_would_have_no_effect_are_refused() {
+    let lab = with_work();
+    for (words, flags) in [
+        ("explain --preload --heap", "--preload"),
+        ("explain --link-options x32 --top 3", "--link-options"),
+        ("exec --register --trace", "--register"),
+        ("exec --unregister --stats", "--unregister"),
+    ] {
+        lab.widthwise(words).refuses(2, &[flags, "cannot be used with"]);
+    }
+    lab.widthwise("report --html=out --csv=out").refuses(2, &["--html and --csv both write to one file"]);
+    lab.compare("work.c --stdin .").refuses(2, &["--stdin: ", "is a folder"]);
+    let passes = "work.c --abi x86-64 --kernel debian:amd64,host --functions";
+    lab.compare(passes)
+        .refuses(2, &["--functions: the count by function needs a baseline", "--baseline x86-64/host"]);
+}

@@ -342,3 +342,15 @@ fn a_changed_environment_is_named_and_the_campaign_is_not_resumed() {
     let printed = laboratory::output_of(command.env("MALLOC_ARENA_MAX", "1").env("SHLVL", "3"));
     assert_eq!(printed.status, Some(0), "{printed:?}");
 }
+
+#[test]
+fn the_command_that_resumes_a_campaign_can_be_copied() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    let printed = lab.compare("tells.c --abi x86-64 --rounds 1 --warmup 0 --archive 'my campaigns'");
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let missing = lab.widthwise(&["explain", "--heap", "--campaign", "my campaigns/latest", "x86-64"]);
+    let words = shell_words::split(missing.stderr.split("was not recorded").nth(1).unwrap()).unwrap();
+    let campaign = words.iter().skip_while(|word| *word != "--resume").nth(1).unwrap();
+    assert!(lab.path(campaign).join("campaign.sqlite").exists(), "{missing:?}");
+}

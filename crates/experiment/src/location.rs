@@ -15,6 +15,11 @@ pub enum SourceLocation {
     },
     /// On the command line, by this flag (`--axis`).
     Flag(&'static str),
+    /// On the command line, in this line of a spec file, from 1, that `--set` gives.
+    Set {
+        /// The line, from 1: the number of the flag.
+        line: usize,
+    },
 }
 
 impl SourceLocation {
@@ -29,6 +34,7 @@ impl fmt::Display for SourceLocation {
         match self {
             SourceLocation::Spec { file, line } => write!(f, "{file}:{line}"),
             SourceLocation::Flag(flag) => f.write_str(flag),
+            SourceLocation::Set { line } => write!(f, "--set:{line}"),
         }
     }
 }

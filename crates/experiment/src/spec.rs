@@ -77,7 +77,16 @@ const SECTIONS: [(&str, &[&str]); 6] = [
 
 /// Reads a spec file. `file_name` is only for the errors.
 pub fn parse(text: &str, file_name: &str) -> Result<Request, SpecError> {
-    let page = Page::new(text, file_name);
+    parse_page(&Page::new(text, Some(file_name)))
+}
+
+/// Reads lines of a spec file that the command line gives by `--set`. Their relative paths are the command line's.
+pub fn parse_set(lines: &[String]) -> Result<Request, SpecError> {
+    parse_page(&Page::new(&lines.join("\n"), None))
+}
+
+fn parse_page(page: &Page) -> Result<Request, SpecError> {
+    let text = page.text();
     let root = DeTable::parse(text).map_err(|error| page.syntax(&error))?;
     let mut request = Request::default();
     for entry in page.entries(root.get_ref()) {

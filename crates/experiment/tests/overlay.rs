@@ -242,3 +242,16 @@ fn durations_and_names_of_the_overlaid_request_reach_the_experiment() {
     assert_eq!(over.resolve(&facts()).expect("no mistakes").launch.timeout, Some(Duration::from_secs(60)));
     assert_eq!(names(&WHOLE.replace("baseline = \"x32\"", "")), ["x86-64/-O2", "x86-64/tuned", "x32/-O2"]);
 }
+
+#[test]
+fn a_path_of_a_set_line_is_the_command_lines() {
+    let lines = ["run.stdin = \"x\"".to_owned(), "run.setup = 3".to_owned()];
+    let typed = widthwise_experiment::spec::parse_set(&lines[..1]).expect("no mistakes");
+    let over = spec("[program]\nsource = \"a.c\"\n").overlay(typed);
+    let anchored = over.anchored(Path::new("/specs"), Path::new("/here"));
+    assert_eq!(anchored.run.stdin.map(|path| path.value), Some("/here/x".into()));
+    assert_eq!(
+        widthwise_experiment::spec::parse_set(&lines).unwrap_err().to_string(),
+        "--set:2: \"setup\" must be text in quotation marks, not a whole number"
+    );
+}

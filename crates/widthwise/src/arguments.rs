@@ -170,11 +170,7 @@ impl Arguments {
 
     /// The flags' part of the request.
     fn location(&self) -> Result<Request, RequestError> {
-        let mut request = if self.set.is_empty() {
-            Request::default()
-        } else {
-            spec::parse(&self.set.join("\n"), "--set")?
-        };
+        let mut request = if self.set.is_empty() { Request::default() } else { spec::parse_set(&self.set)? };
         let text = |value: &Option<String>, flag| {
             value.clone().map(|value| Located::new(value, SourceLocation::Flag(flag)))
         };

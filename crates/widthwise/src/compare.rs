@@ -466,7 +466,7 @@ fn ending(
     };
     archive.set_stopped(&why, session).map_err(Failure::machine)?;
     if interrupted {
-        let folder = short(archive.folder());
+        let folder = output::word(archive.folder());
         progress.say(&format!("interrupted; `widthwise compare --resume {folder}` continues"));
     }
     result

@@ -32,10 +32,10 @@ pub struct Exec {
     #[arg(long)]
     unregister: bool,
     /// Show every system call on standard error
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["register", "unregister"])]
     trace: bool,
     /// Print at the end how many call sites were rewritten and how many calls trapped
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["register", "unregister"])]
     stats: bool,
     /// Start the program under gdb, with its symbols
     #[arg(long, conflicts_with_all = ["register", "unregister"])]

@@ -112,10 +112,10 @@ pub struct Explain {
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
     /// Print the linker options that link the heap recorder into a static program of this ABI
-    #[arg(long, value_name = "ABI")]
+    #[arg(long, value_name = "ABI", exclusive = true)]
     link_options: Option<String>,
     /// Print the value of LD_PRELOAD that records any program (WIDTHWISE_HEAP_LOG=/folder/name sets the log)
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     preload: bool,
 }
 

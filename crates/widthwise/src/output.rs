@@ -18,6 +18,12 @@ pub fn check(files: &[(&str, &Option<PathBuf>)]) -> Result<(), Failure> {
             "{first} and {second} both write to standard output: give one of them a file ({first}=FILE)"
         )));
     }
+    for (number, (flag, path)) in files.iter().enumerate() {
+        let same = files[..number].iter().find(|(_, other)| other.is_some() && other == path);
+        if let Some((first, _)) = same.filter(|_| is_document(path)) {
+            return Err(Failure::request(format!("{first} and {flag} both write to one file: name another")));
+        }
+    }
     files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(flag, path)| match path {
         Some(path) => can_be_written(path)
             .map_err(|reason| Failure::request(format!("{flag}: {} {reason}", bytes::text(path)))),
@@ -67,6 +73,11 @@ fn ended(written: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Whether a path is a file, or will be one: a second document would replace the first. A device such as /dev/null takes both.
+fn is_document(path: &Option<PathBuf>) -> bool {
+    path.as_ref().is_some_and(|path| std::fs::metadata(path).map_or(true, |metadata| metadata.is_file()))
+}
+
 /// Whether a requested document goes to standard output.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
     path.as_ref().is_some_and(|path| path.as_os_str() == "-")
@@ -104,6 +115,11 @@ pub fn short(path: &Path) -> String {
         .and_then(|here| path.strip_prefix(here).ok())
         .filter(|rest| !rest.as_os_str().is_empty())
         .map_or_else(|| bytes::text(path), bytes::text)
+}
+
+/// A path as a word of a command that the user may copy.
+pub fn word(path: &Path) -> String {
+    shell_words::quote(&short(path)).into_owned()
 }
 
 /// Columns of the terminal, or a page's where there is none.

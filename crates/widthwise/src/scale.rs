@@ -375,7 +375,7 @@ fn ending(
     };
     archive.set_stopped(&why, session).map_err(Failure::machine)?;
     if is_interrupted {
-        let folder = short(archive.folder());
+        let folder = output::word(archive.folder());
         progress.say(&format!("interrupted; `widthwise scale --resume {folder}` continues"));
     } else if result.is_ok() && !is_expected {
         progress.say(&format!("  {why}"));

@@ -91,8 +91,16 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
             return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.location)));
         }
     }
-    for input in request.run.inputs.iter().chain(&request.run.stdin) {
+    for input in &request.run.inputs {
         there(&input.location, &input.value)?;
+    }
+    if let Some(Located { value, location }) = &request.run.stdin {
+        if there(location, value)?.is_dir() {
+            let path = bytes::shown_path(value);
+            return Err(Failure::request(format!(
+                "{location}: {path} is a folder, which no program can read as its input"
+            )));
+        }
     }
     if let Some(Located { value: Directory::Path(path), location }) = &request.run.directory {
         there(location, path)?;

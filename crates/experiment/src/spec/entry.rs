@@ -19,21 +19,27 @@ use crate::{duration, percentage};
 /// The file: what turns an offset into a line.
 pub(super) struct Page<'a> {
     text: &'a str,
-    file: Arc<str>,
+    /// Its name; absent for lines of the command line.
+    file: Option<Arc<str>>,
     /// The offset at which each line begins.
     lines: Vec<usize>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(text: &'a str, file_name: &str) -> Page<'a> {
+    pub(super) fn new(text: &'a str, file_name: Option<&str>) -> Page<'a> {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Page { text, file: Arc::from(file_name), lines }
+        Page { text, file: file_name.map(Arc::from), lines }
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
     }
 
     pub(super) fn location(&self, offset: usize) -> SourceLocation {
-        SourceLocation::Spec {
-            file: self.file.clone(),
-            line: self.lines.partition_point(|start| *start <= offset),
+        let line = self.lines.partition_point(|start| *start <= offset);
+        match &self.file {
+            Some(file) => SourceLocation::Spec { file: file.clone(), line },
+            None => SourceLocation::Set { line },
         }
     }
 

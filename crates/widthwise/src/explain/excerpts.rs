@@ -52,7 +52,7 @@ pub fn of(
         let command = format!(
             "widthwise explain {} --campaign {} --html=FILE",
             shell_words::join(&names),
-            comparison.campaign.folder
+            output::word(Path::new(&comparison.campaign.folder))
         );
         let excerpt = page::explained(&wanted, comparison, &names, &request, &mut symbols, |page| {
             if let Some(path) = &path {

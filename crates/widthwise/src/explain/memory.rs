@@ -1,5 +1,7 @@
 //! The memory of two variants: what the campaign measured, read and recorded of it.
 
+use std::path::Path;
+
 use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
 use widthwise_experiment::metric;
 use widthwise_experiment::units::Unit;
@@ -10,6 +12,7 @@ use widthwise_report::memory::{how, near_peaks, portraits};
 use widthwise_report::Comparison;
 
 use super::heaps::Heaps;
+use crate::output;
 
 /// What the memory of two variants is known by.
 pub struct Sources<'a> {
@@ -78,7 +81,10 @@ impl Sources<'_> {
 
     /// The command that adds what is missing.
     fn command(&self, flag: &str, does: &str) -> String {
-        format!("widthwise compare --resume {} {flag} {does}.", self.comparison.campaign.folder)
+        format!(
+            "widthwise compare --resume {} {flag} {does}.",
+            output::word(Path::new(&self.comparison.campaign.folder))
+        )
     }
 
     /// The verdict on both in that metric, where one of them is the campaign's baseline: its word, and the sentence.

@@ -12,7 +12,7 @@ use widthwise_measure::passes::recordings::KeptRecording;
 use super::log_file;
 use super::trees::{self, Member};
 use crate::failure::Failure;
-use crate::output::short;
+use crate::output::{self, short};
 use crate::session;
 
 /// One side, not read yet.
@@ -132,8 +132,8 @@ impl Wanted {
             None => {
                 let folder = short(self.archive.folder());
                 Err(Failure::request(format!(
-                    "the heap of {name} was not recorded in {folder}; widthwise compare --resume {folder} --heap \
-                     records it"
+                    "the heap of {name} was not recorded in {folder}; widthwise compare --resume {} --heap records it",
+                    output::word(self.archive.folder())
                 )))
             }
         };

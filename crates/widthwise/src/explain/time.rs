@@ -15,7 +15,7 @@ use widthwise_report::explanation::time::Time;
 
 use crate::failure::Failure;
 use crate::load_report::LoadedReport;
-use crate::output::short;
+use crate::output::{self, short};
 
 /// The most bytes of one of valgrind's files, uncompressed.
 const LARGEST: u64 = 1 << 30;
@@ -100,8 +100,9 @@ fn side(archive: &Archive, name: &str, with_kernel: bool, code: &mut CodeNames) 
     }
     match side.profiles.is_empty() {
         true => Err(format!(
-            "the functions of {name} were not counted in {folder}; widthwise compare --resume {folder} --functions counts them",
-            folder = short(archive.folder())
+            "the functions of {name} were not counted in {}; widthwise compare --resume {} --functions counts them",
+            short(archive.folder()),
+            output::word(archive.folder())
         )),
         false => Ok(side),
     }

@@ -9,7 +9,7 @@ use widthwise_report::heap::{Heap, Recorded};
 
 use crate::explain::reading;
 use crate::explain::side_logs::{self, Source};
-use crate::output::short;
+use crate::output::{self, short};
 
 /// Compressed logs of all recordings of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
 const MOST_BYTES: u64 = 128 << 20;
@@ -32,8 +32,8 @@ fn heap(archive: &Archive, name: &str, slug: &str, symbols: &mut Symbols) -> Res
     let folder = short(archive.folder());
     let Some(source) = side_logs::recorded(archive.folder(), name, slug) else {
         return Err(format!(
-            "the heap was not recorded, or its logs are gone from {folder}/heap; widthwise compare --resume {folder} --heap \
-             records it"
+            "the heap was not recorded, or its logs are gone from {folder}/heap; widthwise compare --resume {} --heap records it",
+            output::word(archive.folder())
         ));
     };
     if let Some(reason) = source.refused() {

@@ -97,7 +97,9 @@ fn build(folder: &Path, compiler: &Compiler) -> Result<(), PluginError> {
         std::fs::write(&path, text).map_err(failed(&path))?;
     }
     let partial = own.join(NAME);
+    // Its messages are searched for a word.
     let done = Command::new(&compiler.cc)
+        .env("LC_ALL", "C")
         .args(["-std=gnu17", "-O2", "-fPIC", "-shared", "-o"])
         .arg(&partial)
         .arg(own.join("plugin.c"))

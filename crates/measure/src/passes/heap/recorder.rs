@@ -245,7 +245,9 @@ fn compile(
     ];
     let run = |more: &[&str], inputs: &[PathBuf], output: &Path| -> std::io::Result<Result<(), String>> {
         let partial = output.with_extension(format!("{}", std::process::id()));
+        // Its messages are searched for a word.
         let done = Command::new(&compiler.cc)
+            .env("LC_ALL", "C")
             .args(abi.options())
             .args(common)
             .args(more)
