@@ -184,14 +184,7 @@ pub fn class(instruction: &Instruction) -> Class {
         {
             Class::LoadStore
         }
-        // `movabs` with an address, and string moves.
-        Mnemonic::Movsb
-        | Mnemonic::Movsw
-        | Mnemonic::Movsq
-        | Mnemonic::Lodsb
-        | Mnemonic::Stosb
-        | Mnemonic::Stosd
-        | Mnemonic::Stosq => Class::LoadStore,
+        _ if is_string_move(instruction) => Class::LoadStore,
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::And | Mnemonic::Lea
             if is_stack_pointer(instruction.op0_register()) =>
         {
@@ -207,6 +200,31 @@ pub fn class(instruction: &Instruction) -> Class {
         }
         _ => Class::Integer,
     }
+}
+
+/// `movs`, `lods` and `stos` of every width. The string instructions that compare, and those of ports, do more than move.
+fn is_string_move(instruction: &Instruction) -> bool {
+    use Mnemonic::{
+        Cmpsb, Cmpsd, Cmpsq, Cmpsw, Insb, Insd, Insw, Outsb, Outsd, Outsw, Scasb, Scasd, Scasq, Scasw,
+    };
+    let is_other = matches!(
+        instruction.mnemonic(),
+        Cmpsb
+            | Cmpsw
+            | Cmpsd
+            | Cmpsq
+            | Scasb
+            | Scasw
+            | Scasd
+            | Scasq
+            | Insb
+            | Insw
+            | Insd
+            | Outsb
+            | Outsw
+            | Outsd
+    );
+    instruction.is_string_instruction() && !is_other
 }
 
 /// A `lea` that changes nothing.
