@@ -141,6 +141,88 @@ fn files_without_debug_information_have_one_unit_and_no_copies() {
     }
 }
 
+/// A function that nothing calls: more code than what is before `.text`, and a copy deep in it.
+const REMOVED: &str = r#"
+static inline __attribute__((always_inline)) int copied_into_removed(int value) { asm volatile(".fill 512, 1, 0x90"); return value; }
+int removed(int value) { asm volatile(".fill 4096, 1, 0x90"); return copied_into_removed(value) + 1; }
+int removed_too(int value) { asm volatile(".fill 8192, 1, 0x90"); return value; }
+"#;
+const KEPT: &str = "int main() { asm volatile(\".fill 8192, 1, 0x90\"); }";
+
+#[test]
+fn code_that_the_linker_removed_claims_none_of_the_code_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = [("removed.cc", REMOVED), ("kept.cc", KEPT)];
+    for (abi, option, ..) in ABIS {
+        for more in ["-gdwarf-5", "-gdwarf-4"] {
+            let options =
+                format!("-O1 {option} {more} -fPIE -pie -ffunction-sections -Wl,--gc-sections,-u,main");
+            let found = parts(&build(folder.path(), "program", &sources, &options));
+            let is_claimed = |row: &UnitRow| row.unit == "removed.cc" && !row.section.starts_with(".debug");
+            assert!(!found.rows.iter().any(is_claimed), "{abi} {more}: {:#?}", found.rows);
+            assert!(found.of_unit("kept.cc", ".text") > 8192, "{abi} {more}: {:#?}", found.rows);
+            assert!(
+                !found.origins.iter().any(|origin| origin.copies > 0),
+                "{abi} {more}: {:#?}",
+                found.origins
+            );
+        }
+    }
+}
+
+/// Two units with hand-written debug information. The first has a pointer and parameters with the address of the second's table, and
+/// the upper half of a pair.
+const POINTS_ELSEWHERE: &str = r#"
+.macro address symbol
+ .byte 3
+ .quad \symbol
+.endm
+.globl main
+.text
+main: xor %eax, %eax
+ ret
+.section .note.GNU-stack, "", @progbits
+.data
+.type table, @object
+.size table, 48
+table: .fill 48, 1, 1
+.type lower, @object
+.size lower, 8
+lower: .quad 1
+.type upper, @object
+.size upper, 16
+upper: .quad 2, 3
+.section .debug_abbrev, "", @progbits
+.uleb128 1, 0x11; .byte 1; .uleb128 0x03, 0x08, 0, 0  # DW_TAG_compile_unit: DW_AT_name
+.uleb128 2, 0x05; .byte 0; .uleb128 0x02, 0x18, 0, 0  # DW_TAG_formal_parameter: DW_AT_location
+.uleb128 3, 0x34; .byte 0; .uleb128 0x02, 0x18, 0, 0  # DW_TAG_variable: DW_AT_location
+.byte 0
+.section .debug_info, "", @progbits
+.long 2f - 1f
+1: .value 4; .long 0; .byte 8
+.uleb128 1; .asciz "first.c"
+.uleb128 2; .byte 10; address table; .byte 0x9f  # DW_OP_stack_value
+.uleb128 2; .byte 9; address table
+.uleb128 3; .byte 10; address table; .byte 0x9f
+.uleb128 3; .byte 11; address lower; .byte 0x23; .uleb128 8  # DW_OP_plus_uconst
+.byte 0
+2: .long 4f - 3f
+3: .value 4; .long 0; .byte 8
+.uleb128 1; .asciz "second.c"
+.uleb128 3; .byte 9; address table
+.uleb128 3; .byte 9; address lower
+.byte 0
+4:
+"#;
+
+#[test]
+fn a_pointer_to_a_variable_is_not_the_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = parts(&build(folder.path(), "program", &[("units.s", POINTS_ELSEWHERE)], "-no-pie"));
+    assert_eq!(found.of_unit("first.c", ".data"), 16, "{:#?}", found.rows);
+    assert_eq!(found.of_unit("second.c", ".data"), 48 + 8, "{:#?}", found.rows);
+}
+
 const WASTEFUL: &str = r#"
 #include <vector>
 struct Base { virtual ~Base() {} virtual int fixed() { return 1; } virtual int changed() { return 2; } virtual int pure() = 0; };

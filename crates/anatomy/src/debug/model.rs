@@ -22,7 +22,7 @@ pub struct Units {
 pub struct Unit {
     /// The source file as the compiler was given it, without the folder of the compilation.
     pub name: String,
-    /// Its code.
+    /// Its code in the file: each range is inside one section.
     pub ranges: Vec<Range<u64>>,
     /// The addresses of its variables.
     pub variables: Vec<u64>,

@@ -1,11 +1,12 @@
 //! The debug sections of a file, uncompressed.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use rustc_hash::FxHashMap;
 
-use crate::elf::{section_flag, Elf};
+use crate::elf::{section_flag, Elf, Section};
 
 /// A slice of a debug section.
 pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -21,6 +22,8 @@ pub struct Sections<'a> {
     endian: RunTimeEndian,
     /// Sections that are compressed: offsets in them are none of the file.
     compressed: Vec<&'static str>,
+    /// The addresses of the sections with code, in their order.
+    pub(super) code: Vec<Range<u64>>,
     /// What could not be read.
     pub(super) unread: Vec<String>,
 }
@@ -48,8 +51,13 @@ impl<'a> Sections<'a> {
             object::Endianness::Little => RunTimeEndian::Little,
             object::Endianness::Big => RunTimeEndian::Big,
         };
-        let mut found =
-            Sections { bytes: FxHashMap::default(), endian, compressed: Vec::new(), unread: Vec::new() };
+        let mut found = Sections {
+            bytes: FxHashMap::default(),
+            endian,
+            compressed: Vec::new(),
+            code: code(elf),
+            unread: Vec::new(),
+        };
         for id in READ {
             let old = id.name().replacen('.', ".z", 1);
             let Some(section) = elf.section(id.name()).or_else(|| elf.section(&old)) else { continue };
@@ -93,4 +101,15 @@ impl<'a> Sections<'a> {
     pub(super) fn aranges(&self) -> gimli::DebugAranges<Slice<'_>> {
         gimli::DebugAranges::from(self.slice(SectionId::DebugAranges))
     }
+}
+
+/// The addresses of the sections with code. The separate file of a program has them without their bytes.
+fn code(elf: &Elf) -> Vec<Range<u64>> {
+    let is_code =
+        |section: &&Section| section.has(section_flag::EXECINSTR) && section.has(section_flag::ALLOC);
+    let range = |section: &Section| section.address..section.address.saturating_add(section.size);
+    let mut code: Vec<Range<u64>> = elf.sections.iter().filter(is_code).map(range).collect();
+    code.retain(|range| !range.is_empty());
+    code.sort_unstable_by_key(|range| (range.start, range.end));
+    code
 }

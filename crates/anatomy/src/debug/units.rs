@@ -1,5 +1,6 @@
 //! Reads the units of a program with several threads.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -53,12 +54,13 @@ pub fn read(sections: &Sections, threads: usize) -> Units {
         .filter_map(|(number, header)| Some((header.debug_info_offset()?.0, number)))
         .collect();
     starts.sort_unstable();
-    let found = read_all(&dwarf, &headers, &starts, threads);
+    let found = read_all(&dwarf, &sections.code, &headers, &starts, threads);
     put_together(sections, &headers, found, unread)
 }
 
 fn read_all<'a>(
     dwarf: &Dwarf<Slice<'a>>,
+    code: &[Range<u64>],
     headers: &[UnitHeader<Slice<'a>>],
     starts: &[(usize, usize)],
     threads: usize,
@@ -72,7 +74,7 @@ fn read_all<'a>(
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(header) = headers.get(at) else { break };
             let mut found = Found::default();
-            if let Err(error) = read_unit(dwarf, header, &mut found) {
+            if let Err(error) = read_unit(dwarf, code, header, &mut found) {
                 found.unread =
                     Some(format!("a compile unit is damaged, and what follows in it is missing: {error}"));
             }
@@ -97,8 +99,33 @@ fn read_all<'a>(
     all.into_iter().map(|(_, found)| found).collect()
 }
 
+/// The code of a unit, sorted. The linker leaves the ranges of functions that it has removed, and moves them to address 0.
+fn ranges<'a>(
+    dwarf: &Dwarf<Slice<'a>>,
+    unit: &GimliUnit<'a>,
+    code: &[Range<u64>],
+) -> gimli::Result<Option<Vec<Range<u64>>>> {
+    let (mut ranges, mut kept, mut has_any) = (dwarf.unit_ranges(unit)?, Vec::new(), false);
+    while let Some(range) = ranges.next()? {
+        has_any = true;
+        let range = range.begin..range.end;
+        if is_inside(&range, code) {
+            kept.push(range);
+        }
+    }
+    kept.sort_unstable_by_key(|range| (range.start, range.end));
+    Ok(has_any.then_some(kept))
+}
+
+/// Whether a range has bytes, and all of them in one of these, which are sorted.
+fn is_inside(range: &Range<u64>, sorted: &[Range<u64>]) -> bool {
+    let next = sorted.partition_point(|other| other.start <= range.start);
+    !range.is_empty() && sorted[..next].last().is_some_and(|other| range.end <= other.end)
+}
+
 fn read_unit<'a>(
     dwarf: &Dwarf<Slice<'a>>,
+    code: &[Range<u64>],
     header: &UnitHeader<Slice<'a>>,
     found: &mut Found,
 ) -> gimli::Result<()> {
@@ -114,12 +141,9 @@ fn read_unit<'a>(
     if matches!(header.type_(), UnitType::Type { .. } | UnitType::SplitType { .. }) {
         return Ok(());
     }
-    let mut ranges = dwarf.unit_ranges(&unit)?;
-    while let Some(range) = ranges.next()? {
-        if range.begin < range.end {
-            found.unit.ranges.push(range.begin..range.end);
-        }
-    }
+    let ranges = ranges(dwarf, &unit, code)?;
+    found.unit.ranges = ranges.clone().unwrap_or_default();
+    let code = ranges.as_deref().unwrap_or(code);
     let own = header.debug_info_offset().map_or(0, |offset| offset.0);
     let mut entries = header.entries_raw(&unit.abbreviations, None)?;
     // The depths of the inlined copies that the next entry is in.
@@ -135,7 +159,7 @@ fn read_unit<'a>(
                 let copy = found.copies;
                 found.copies = found.copies.wrapping_add(1);
                 entry.each_range(dwarf, &unit, |start, end| {
-                    if found.inlined.len() < MOST_INLINED {
+                    if found.inlined.len() < MOST_INLINED && is_inside(&(start..end), code) {
                         found.inlined.push((start, end, inside.len() as u32, function, copy));
                     }
                 })?;
@@ -143,7 +167,10 @@ fn read_unit<'a>(
             }
             gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
                 let entry = Entry::read(&mut entries, abbreviation)?;
-                found.unit.variables.extend(entry.address(dwarf, &unit));
+                // A parameter has a location only while its function runs.
+                if abbreviation.tag() == gimli::DW_TAG_variable {
+                    found.unit.variables.extend(entry.address(dwarf, &unit));
+                }
                 let list = entry.location.and_then(|value| dwarf.attr_locations_offset(&unit, value).ok()?);
                 if header.version() >= 5 && found.offsets.locations.is_none() {
                     found.offsets.locations = list.map(|offset| offset.0 as u64);
@@ -231,14 +258,23 @@ impl<'a> Entry<'a> {
         Ok(())
     }
 
-    /// The address of a variable that has one for all of its life.
+    /// The address of a variable that has one for all of its life. Where more follows, the address is a part of its value: of a
+    /// pointer to another variable, DWARF has the address and `DW_OP_stack_value` (DWARF 5, 2.6.1.1.3).
     fn address(&self, dwarf: &Dwarf<Slice<'a>>, unit: &GimliUnit<'a>) -> Option<u64> {
         let Some(AttributeValue::Exprloc(expression)) = self.location else { return None };
         let mut operations = expression.operations(unit.encoding());
-        match operations.next().ok()?? {
-            gimli::Operation::Address { address } => Some(address),
-            gimli::Operation::AddressIndex { index } => dwarf.address(unit, index).ok(),
-            _ => None,
+        let address = match operations.next().ok()?? {
+            gimli::Operation::Address { address } => address,
+            gimli::Operation::AddressIndex { index } => dwarf.address(unit, index).ok()?,
+            _ => return None,
+        };
+        match operations.next().ok()? {
+            None => Some(address),
+            // Of several variables under one symbol.
+            Some(gimli::Operation::PlusConstant { value }) if operations.next().ok()?.is_none() => {
+                Some(address.wrapping_add(value))
+            }
+            Some(_) => None,
         }
     }
 }

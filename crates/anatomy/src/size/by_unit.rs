@@ -145,7 +145,7 @@ fn claims(elf: &Elf, named: &[Named], sections: &Sections, units: &Units) -> Vec
     let code = code(units);
     for section in elf.sections.iter().filter(|section| in_file(section)) {
         if section.has(section_flag::EXECINSTR) {
-            let first = code.partition_point(|(range, _)| range.end <= section.address);
+            let first = code.partition_point(|(range, _)| range.start < section.address);
             let end = section.address.saturating_add(section.size);
             for (range, unit) in code[first..].iter().take_while(|(range, _)| range.start < end) {
                 let place =
