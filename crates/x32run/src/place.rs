@@ -1,9 +1,10 @@
 //! Puts the runtime where it can be started.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -54,10 +55,10 @@ pub fn is_x32(file: &Path) -> bool {
     read.is_ok() && head.starts_with(b"\x7fELF\x01\x01") && head[18..] == [62, 0]
 }
 
-/// The runtime as a file of this user's cache, or, where there is none to write to, of the folder for temporary files.
+/// The runtime as a file of this user's cache, or, where programs can be put into none, of the folder for temporary files.
 ///
 /// # Errors
-/// Neither can be written.
+/// Neither can be written, or allows programs.
 pub fn place() -> io::Result<PathBuf> {
     somewhere(place_in)
 }
@@ -84,12 +85,57 @@ pub(crate) fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-    if let Some(path) = cache.and_then(|cache| place_in(&cache.join("widthwise")).ok()) {
+    in_one_of(cache, &std::env::temp_dir(), allows_programs, place_in)
+}
+
+/// Places something in a folder of the cache, or, where that cannot be written or does not allow programs, in one of the folder for
+/// temporary files. What is placed are programs and libraries, apart from gdb's script.
+fn in_one_of(
+    cache: Option<PathBuf>,
+    temporary: &Path,
+    allows_programs: impl Fn(&Path) -> bool,
+    place_in: impl Fn(&Path) -> io::Result<PathBuf>,
+) -> io::Result<PathBuf> {
+    let in_cache = cache.and_then(|cache| place_in(&cache.join("widthwise")).ok());
+    if let Some(path) = in_cache.filter(|path| allows_programs(path)) {
         return Ok(path);
     }
-    // A name that no other process can have taken before: what lies in a shared folder is not to be trusted.
-    let folder = tempfile::Builder::new().prefix("widthwise-").tempdir()?.keep();
-    place_in(&folder)
+    let path = place_in(&own_folder(temporary)?)?;
+    if allows_programs(&path) {
+        return Ok(path);
+    }
+    let reason = format!(
+        "the file system of {} does not allow programs (noexec); TMPDIR or XDG_CACHE_HOME can name another folder",
+        path.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+/// This user's folder in a shared one, the same for every process.
+fn own_folder(shared: &Path) -> io::Result<PathBuf> {
+    // SAFETY: no arguments, cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let folder = shared.join(format!("widthwise-{user}"));
+    match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // What somebody else has put there is not to be trusted.
+    let found = std::fs::symlink_metadata(&folder)?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 {
+        return Ok(folder);
+    }
+    Ok(tempfile::Builder::new().prefix("widthwise-").tempdir_in(shared)?.keep())
+}
+
+/// Whether programs of a file system may be started.
+fn allows_programs(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: zeros are a value of it, and the call only fills it in.
+    unsafe {
+        let mut system: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(path.as_ptr(), &mut system) != 0 || system.f_flag & libc::ST_NOEXEC == 0
+    }
 }
 
 /// The runtime as a file of that folder, which is made. A file that is already the same is left alone.
@@ -131,5 +177,38 @@ fn until_nobody_writes(file: &Path) {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_cache_every_process_has_the_same_folder_which_no_other_user_can_write() {
+        let temporary = tempfile::tempdir().unwrap();
+        let unwritable = || Some(PathBuf::from("/proc/nowhere"));
+        let places =
+            [(); 2].map(|()| in_one_of(unwritable(), temporary.path(), allows_programs, place_in).unwrap());
+        assert_eq!(places[0], places[1]);
+        let folder = places[0].parent().unwrap();
+        assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
+        // Not ours.
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let other = in_one_of(None, temporary.path(), allows_programs, place_in).unwrap();
+        assert_ne!(other.parent(), Some(folder));
+    }
+
+    #[test]
+    fn a_file_system_that_starts_no_programs_is_not_used() {
+        let (cache, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(allows_programs(cache.path()) && allows_programs(temporary.path()));
+        let in_cache = || Some(cache.path().to_owned());
+        let is_outside_cache = |path: &Path| !path.starts_with(cache.path());
+        let place = in_one_of(in_cache(), temporary.path(), is_outside_cache, place_in).unwrap();
+        assert!(place.starts_with(temporary.path()), "{place:?}");
+        let error = in_one_of(in_cache(), temporary.path(), |_| false, place_in).unwrap_err();
+        assert!(error.to_string().contains("noexec"), "{error}");
     }
 }
