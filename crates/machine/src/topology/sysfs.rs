@@ -7,11 +7,11 @@ use crate::cpulist::{read_list, Cpu};
 use crate::sysfs::{number, size, text};
 use crate::topology::model::{Cache, Core, CoreKind, Node, Source, Topology};
 
-/// Reads the tree under `root`.
+/// Reads the tree under `root`. Without `/sys`, as in some sandboxes, each CPU counts as a core.
 pub(super) fn read(root: &Path) -> Topology {
     let cpus_folder = root.join("sys/devices/system/cpu");
     let list = |name: &str| text(cpus_folder.join(name)).and_then(|text| read_list(&text));
-    let online = list("online").unwrap_or_default();
+    let online = list("online").or_else(|| online_cpus(root)).unwrap_or_default();
     let mut packages: Vec<u32> = Vec::new();
     let mut cores: Vec<Core> = Vec::new();
     let mut caches: Vec<Cache> = Vec::new();
@@ -99,6 +99,13 @@ fn nodes(root: &Path) -> Vec<Node> {
         .collect();
     nodes.sort_by_key(|node| node.number);
     nodes
+}
+
+/// The CPUs of which `/proc/stat` has a line: those that are online (fs/proc/stat.c).
+fn online_cpus(root: &Path) -> Option<BTreeSet<Cpu>> {
+    let stat = text(root.join("proc/stat"))?;
+    let number = |line: &str| line.split_whitespace().next()?.strip_prefix("cpu")?.parse().ok();
+    Some(stat.lines().filter_map(number).collect())
 }
 
 /// This process's affinity, which its cpuset limits.

@@ -65,6 +65,18 @@ fn hwloc_reports_cores_siblings_caches_and_nodes() {
 }
 
 #[test]
+fn without_sys_each_cpu_that_is_online_and_allowed_may_be_used() {
+    let recording = "proc/self/status: Cpus_allowed_list:\t1-127\n";
+    let root = unfold(recording);
+    std::fs::write(root.path().join("proc/stat"), "cpu  9 0\ncpu0 3 0\ncpu1 3 0\ncpu2 3 0\nintr 5\n")
+        .unwrap();
+    let topology = Topology::from_sysfs(root.path());
+    assert_eq!((topology.cores.len(), topology.packages), (3, 1));
+    assert_eq!(topology.allowed, set(&[1, 2]));
+    assert_eq!(choose(&topology, &[], &[]), Some(1));
+}
+
+#[test]
 fn hwloc_distinguishes_two_kinds_of_core() {
     let topology = Topology::from_hwloc_xml(XML_HYBRID).unwrap();
     let kind = |cpu| topology.core_of(cpu).unwrap().kind;
