@@ -9,7 +9,7 @@ use crate::sysfs::text;
 use crate::unavailable::{outcome, Unavailable};
 
 /// What control groups can do here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cgroup {
     /// Where version 2 is mounted; absent if it is not.
     pub mount: Option<PathBuf>,
@@ -23,18 +23,40 @@ pub struct Cgroup {
     /// Whether such a group counts memory (`memory.peak`).
     #[serde(with = "outcome")]
     pub memory: Result<(), Unavailable>,
+    /// For how many CPUs' time the group may run, itself and those around it (`cpu.max`); absent without a limit.
+    #[serde(default)]
+    pub cpu_limit: Option<f64>,
+    /// How many bytes of memory it may use, likewise (`memory.max`).
+    #[serde(default)]
+    pub memory_limit: Option<u64>,
 }
 
 impl Default for Cgroup {
     fn default() -> Cgroup {
         let unknown = || Err(Unavailable::permanent("unknown"));
-        Cgroup { mount: None, group: None, controllers: Vec::new(), groups: unknown(), memory: unknown() }
+        Cgroup {
+            mount: None,
+            group: None,
+            controllers: Vec::new(),
+            groups: unknown(),
+            memory: unknown(),
+            cpu_limit: None,
+            memory_limit: None,
+        }
     }
 }
 
 // systemd's own switch to the one hierarchy in which version 2 has every controller (kernel-command-line(7)).
 const UNIFY: &str = "systemd.unified_cgroup_hierarchy=1";
 const DELEGATE: &str = "systemd-run --user --scope -p Delegate=yes widthwise …";
+
+/// A fix that needs systemd, where it manages the machine (sd_booted(3)): in a container it does not.
+fn by_systemd(root: &Path, reason: impl Into<String>, fix: impl Into<String>) -> Unavailable {
+    match root.join("run/systemd/system").is_dir() {
+        true => Unavailable::with_fix(reason, fix),
+        false => Unavailable::permanent(reason),
+    }
+}
 
 /// What control groups can do for this process.
 pub fn look() -> Cgroup {
@@ -51,7 +73,7 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
     let mounts = text(root.join("proc/self/mountinfo")).unwrap_or_default();
     let Some(mount) = mount_point(&mounts) else {
         let none =
-            Unavailable::with_fix("control groups version 2 are not mounted", boot_options::boot_with(UNIFY));
+            by_systemd(root, "control groups version 2 are not mounted", boot_options::boot_with(UNIFY));
         return Cgroup { groups: Err(none.clone()), memory: Err(none), ..Cgroup::default() };
     };
     let membership = text(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -63,20 +85,44 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
         .map(str::to_string)
         .collect();
     let groups = try_to_make(&group).map_err(|error| {
-        Unavailable::with_fix(format!("no group can be made in {}: {error}", group.display()), DELEGATE)
+        let reason = format!("no group can be made in {}: {error}", group.display());
+        match error.kind() {
+            std::io::ErrorKind::ReadOnlyFilesystem => Unavailable::permanent(reason),
+            _ => by_systemd(root, reason, DELEGATE),
+        }
     });
     let memory = match &groups {
         Err(unavailable) => Err(unavailable.clone()),
         Ok(()) if controllers.iter().any(|name| name == "memory") => Ok(()),
-        Ok(()) if memory_is_version_1(&membership) => Err(Unavailable::with_fix(
+        Ok(()) if memory_is_version_1(&membership) => Err(by_systemd(
+            root,
             "memory is counted by control groups version 1 here",
             boot_options::boot_with(UNIFY),
         )),
-        Ok(()) => {
-            Err(Unavailable::with_fix("the memory controller is not handed down to this group", DELEGATE))
-        }
+        Ok(()) => Err(by_systemd(root, "the memory controller is not handed down to this group", DELEGATE)),
     };
-    Cgroup { mount: Some(mount.into()), group: Some(group), controllers, groups, memory }
+    let folder = root.join(mount.trim_start_matches('/'));
+    Cgroup {
+        cpu_limit: least(&folder, &group, "cpu.max", cpus).map(|millis| millis as f64 / 1000.0),
+        memory_limit: least(&folder, &group, "memory.max", |text| text.parse().ok()),
+        mount: Some(mount.into()),
+        group: Some(group),
+        controllers,
+        groups,
+        memory,
+    }
+}
+
+/// The least limit of a group and those around it; `read` gives none for `max` (Documentation/admin-guide/cgroup-v2.rst).
+fn least(mount: &Path, group: &Path, file: &str, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
+    around.filter_map(|folder| read(text(folder.join(file))?.trim())).min()
+}
+
+/// Thousandths of a CPU: the quota and the period of `cpu.max`, in microseconds.
+fn cpus(text: &str) -> Option<u64> {
+    let (quota, period) = text.split_once(' ')?;
+    quota.parse::<u64>().ok()?.saturating_mul(1000).checked_div(period.parse().ok()?)
 }
 
 /// Where version 2 is mounted: `… - cgroup2 …` in mountinfo (proc(5)); also `/sys/fs/cgroup/unified`, beside version 1.
@@ -111,6 +157,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         };
+        std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
         write("proc/self/mountinfo", mounts);
         write("proc/self/cgroup", membership);
         write(&format!("{group}/cgroup.controllers"), controllers);
@@ -148,6 +195,36 @@ mod tests {
         let cgroup = look_at(root.path(), &refuse);
         assert!(cgroup.groups.unwrap_err().reason.contains("Permission denied"));
         assert!(cgroup.memory.is_err());
+    }
+
+    #[test]
+    fn the_least_limit_of_a_group_and_those_around_it_counts() {
+        let root = tree(UNIFIED_MOUNTS, "0::/a/b\n", "sys/fs/cgroup/a/b", "cpu memory\n");
+        let limits = || {
+            let found = look_at(root.path(), &allowed);
+            (found.cpu_limit, found.memory_limit)
+        };
+        assert_eq!(limits(), (None, None));
+        let write = |name: &str, text: &str| {
+            std::fs::write(root.path().join("sys/fs/cgroup").join(name), text).unwrap()
+        };
+        write("a/b/cpu.max", "max 100000\n");
+        write("a/cpu.max", "50000 100000\n");
+        write("a/b/memory.max", "1048576\n");
+        write("a/memory.max", "4096000\n");
+        assert_eq!(limits(), (Some(0.5), Some(1 << 20)));
+    }
+
+    #[test]
+    fn in_a_container_no_command_helps() {
+        let refuse = |_: &Path| Err(std::io::Error::from_raw_os_error(libc::EACCES));
+        let root = tree(UNIFIED_MOUNTS, "0::/\n", "sys/fs/cgroup", "memory\n");
+        assert_eq!(look_at(root.path(), &refuse).groups.unwrap_err().fix.as_deref(), Some(DELEGATE));
+        let read_only = |_: &Path| Err(std::io::Error::from_raw_os_error(libc::EROFS));
+        assert_eq!(look_at(root.path(), &read_only).groups.unwrap_err().fix, None);
+        // No systemd.
+        std::fs::remove_dir(root.path().join("run/systemd/system")).unwrap();
+        assert_eq!(look_at(root.path(), &refuse).groups.unwrap_err().fix, None);
     }
 
     #[test]

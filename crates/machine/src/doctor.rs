@@ -198,6 +198,7 @@ fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     }
     let cgroup = diagnosis.cgroup.groups.as_ref().err().or(diagnosis.cgroup.memory.as_ref().err());
     missing.extend(cgroup.map(|unavailable| note("control groups", unavailable)));
+    missing.extend(throttled(&diagnosis.cgroup));
     let settings = &diagnosis.machine.settings;
     missing.extend(settings.pressure.as_ref().err().map(|unavailable| note("pressure", unavailable)));
     missing.extend(settings.taskstats.as_ref().err().map(|unavailable| note("taskstats", unavailable)));
@@ -325,6 +326,14 @@ fn unsteady_frequency(diagnosis: &Diagnosis, packages: &Packages) -> Option<Miss
         what: "steady frequency".into(),
         unavailable: Unavailable::with_fix(format!("the governor is {governor}"), fix),
     })
+}
+
+/// A group that may not have a whole CPU is stopped for a part of each period (100 ms), also while a program is measured.
+fn throttled(cgroup: &Cgroup) -> Option<Missing> {
+    let limit = cgroup.cpu_limit.filter(|limit| *limit < 1.0)?;
+    let reason =
+        format!("the control group allows {limit} CPUs: runs are throttled, and their times mean little");
+    Some(Missing { what: "a whole CPU".into(), unavailable: Unavailable::permanent(reason) })
 }
 
 /// Merges entries with the same fix: the first is kept, with both names.

@@ -345,7 +345,9 @@ fn accounting(diagnosis: &Diagnosis) -> Line {
         Ok(()) => "taskstats available".to_string(),
         Err(unavailable) => unavailable.reason.clone(),
     };
-    let details = reason.cloned().into_iter().chain([taskstats_words]);
+    let cpus = cgroup.cpu_limit.map(|limit| format!("at most {limit} CPUs"));
+    let memory = cgroup.memory_limit.map(|limit| format!("at most {} of memory", binary(limit)));
+    let details = reason.cloned().into_iter().chain([taskstats_words]).chain(cpus).chain(memory);
     line("accounting", state, join(details, "; "), good(reason.is_none() && taskstats.is_ok()))
 }
 

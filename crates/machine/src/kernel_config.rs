@@ -10,16 +10,21 @@ use crate::tool_output;
 /// Whether the running kernel was built with any of the options (`CONFIG_X86_X32_ABI`). None if its configuration
 /// cannot be read here: in a container, or without /boot and /proc/config.gz.
 pub fn has_any(options: &[&str]) -> Option<bool> {
-    let release = text("/proc/sys/kernel/osrelease")?;
-    let config = text(format!("/boot/config-{release}")).or_else(running_config)?;
+    has_any_at(Path::new("/"), options)
+}
+
+/// As [`has_any`], for the tree under `root`.
+pub(crate) fn has_any_at(root: &Path, options: &[&str]) -> Option<bool> {
+    let release = text(root.join("proc/sys/kernel/osrelease"))?;
+    let config = text(root.join(format!("boot/config-{release}"))).or_else(|| running_config(root))?;
     Some(is_set(&config, options))
 }
 
-fn running_config() -> Option<String> {
+fn running_config(root: &Path) -> Option<String> {
     // CONFIG_IKCONFIG_PROC; Debian's kernels have a file in /boot instead.
-    Path::new("/proc/config.gz").exists().then_some(())?;
-    let output =
-        tool_output::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
+    let file = root.join("proc/config.gz");
+    file.exists().then_some(())?;
+    let output = tool_output::run(Command::new("zcat").arg(file), Duration::from_secs(5)).ok()?;
     output.status.success().then_some(output.stdout)
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::boot_options;
+use crate::kernel_config;
 use crate::sysfs::{bracketed, number, text};
 use crate::unavailable::{outcome, Unavailable};
 
@@ -107,7 +108,7 @@ impl Settings {
             load: text(proc.join("loadavg"))
                 .and_then(|text| text.split_ascii_whitespace().next()?.parse().ok()),
             perf_event_paranoid: sysctl("perf_event_paranoid").and_then(|text| text.parse().ok()),
-            pressure: pressure(&proc),
+            pressure: pressure(root),
             taskstats: taskstats(&proc),
         }
     }
@@ -150,14 +151,15 @@ fn turbo(sys: &Path) -> Option<bool> {
     number::<u8>(cpu.join("cpufreq/boost")).map(|boost| boost != 0)
 }
 
-fn pressure(proc: &Path) -> Result<(), Unavailable> {
-    // The file is there in kernels that have it switched off, and then cannot be read (kernel/sched/psi.c).
-    match text(proc.join("pressure/cpu")) {
+fn pressure(root: &Path) -> Result<(), Unavailable> {
+    const REASON: &str = "this kernel reports no pressure stall information";
+    // Kernels that have it switched off have no file, or one that cannot be read (kernel/sched/psi.c).
+    match text(root.join("proc/pressure/cpu")) {
         Some(_) => Ok(()),
-        None => Err(Unavailable::with_fix(
-            "this kernel reports no pressure stall information",
-            boot_options::boot_with("psi=1"),
-        )),
+        None if kernel_config::has_any_at(root, &["CONFIG_PSI"]) == Some(false) => {
+            Err(Unavailable::permanent(format!("{REASON} (it was built without CONFIG_PSI)")))
+        }
+        None => Err(Unavailable::with_fix(REASON, boot_options::boot_with("psi=1"))),
     }
 }
 
@@ -245,6 +247,16 @@ mod tests {
         assert_eq!((settings.memory_bytes, settings.turbo, settings.aslr), (None, None, None));
         assert_eq!((&settings.governor, &settings.thp), (&None, &None));
         assert!(settings.pressure.unwrap_err().fix.unwrap().contains("psi=1"));
+    }
+
+    #[test]
+    fn a_kernel_without_pressure_has_no_boot_option_for_it() {
+        let fix = |config: &str| {
+            let files = [("proc/sys/kernel/osrelease", "6.1.0\n"), ("boot/config-6.1.0", config)];
+            Settings::at(tree(&files).path()).pressure.unwrap_err().fix
+        };
+        assert_eq!(fix("# CONFIG_PSI is not set\n"), None);
+        assert!(fix("CONFIG_PSI=y\nCONFIG_PSI_DEFAULT_DISABLED=y\n").unwrap().contains("psi=1"));
     }
 
     #[test]

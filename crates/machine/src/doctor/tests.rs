@@ -235,6 +235,15 @@ fn only_a_governor_that_follows_the_load_has_a_fix() {
 }
 
 #[test]
+fn a_group_without_a_whole_cpu_is_no_machine_to_measure_on() {
+    let mut diagnosis = lacking();
+    for (limit, is_named) in [(None, false), (Some(4.0), false), (Some(0.5), true)] {
+        diagnosis.cgroup.cpu_limit = limit;
+        assert_eq!(missing_of(&diagnosis).contains_key("a whole CPU"), is_named, "{limit:?}");
+    }
+}
+
+#[test]
 fn noise_is_judged_by_its_worst_part() {
     let noise = |steal, others, throttled| quietness(&Noise { steal, pressure: None, others, throttled });
     assert_eq!(noise(0.0, 0.004, 0), Quietness::Quiet);
