@@ -2,7 +2,7 @@
 
 use crate::laboratory;
 use crate::laboratory::fixture::Fixture;
-use crate::laboratory::{output_of, Laboratory};
+use crate::laboratory::{output_of, signal, until, Laboratory};
 use serde_json::Value;
 
 /// Its findings here; computed once, since it takes some seconds. With `--json=FILE` nothing else is written.
@@ -130,4 +130,27 @@ fn without_a_compiler_it_names_the_packages() {
     let missing = output.json()["missing"].to_string();
     assert!(missing.contains("apt-get install") && missing.contains("gcc"), "{missing}");
     assert_eq!(output.json()["machine"]["compilers"], serde_json::json!({}));
+}
+
+#[test]
+fn ctrl_c_ends_what_it_has_started_and_leaves_no_file() {
+    let lab = Laboratory::new();
+    lab.script(
+        "bin/valgrind",
+        &format!(
+            "#!/bin/sh\necho $$ >{0}.new && mv {0}.new {0}\nexec sleep 600\n",
+            lab.path("begun").display()
+        ),
+    );
+    std::fs::create_dir(lab.path("temporary")).unwrap();
+    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = lab.command("doctor");
+    let doctor = command.env("PATH", path).env("TMPDIR", lab.path("temporary")).spawn().unwrap();
+    until("a tool that runs", || lab.path("begun").exists());
+    let tool = lab.read("begun").trim().to_owned();
+    signal(&doctor, libc::SIGINT);
+    let output = doctor.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(!std::path::Path::new("/proc").join(&tool).exists());
+    assert_eq!(std::fs::read_dir(lab.path("temporary")).unwrap().count(), 0);
 }

@@ -30,6 +30,7 @@ pub mod linking;
 pub mod noise;
 pub mod package;
 pub mod placement;
+pub mod process_group;
 pub mod qemu;
 pub mod record;
 mod sysfs;

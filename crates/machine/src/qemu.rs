@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -115,6 +116,14 @@ fn boots(accelerator: &str, limit: Duration) -> Result<(), Unavailable> {
         ])
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=1", "-kernel"])
         .arg(image.path());
+    // A guest that stalls does not end by itself, and nothing else ends it if this process is killed.
+    // SAFETY: async-signal-safe.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
+    };
     match tool_output::run(&mut command, limit) {
         Ok(output) if output.status.code() == Some(ENDED) => Ok(()),
         Ok(output) => {

@@ -1,11 +1,12 @@
 //! Running a tool and reading its output, with a time limit.
 
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::process_group::{self, Group};
 
 // The limit of a tool's output: no version text or first error line is longer.
 const OUTPUT_LIMIT: u64 = 1 << 24;
@@ -24,23 +25,22 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLo
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Messages are parsed and shown: no translations, no colours.
     command.env("LC_ALL", "C").env_remove("GCC_COLORS").env_remove("CLICOLOR_FORCE");
-    command.process_group(0);
-    let mut child = spawn(command)?;
+    let (mut child, group) = spawn(command)?;
     let stdout = child.stdout.take().map(read_aside);
     let stderr = child.stderr.take().map(read_aside);
 
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_micros(200);
     let ended = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Ok(status),
-            Ok(None) if Instant::now() >= deadline => {
+        match process_group::has_ended(&child) {
+            Ok(true) => break Ok(()),
+            Ok(false) if Instant::now() >= deadline => {
                 break Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     format!("no result within {} s", limit.as_secs()),
                 ));
             }
-            Ok(None) => thread::sleep(pause),
+            Ok(false) => thread::sleep(pause),
             Err(error) => break Err(error),
         }
         pause = (pause * 2).min(Duration::from_millis(10));
@@ -50,23 +50,26 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLo
             // SAFETY: kill(2) touches no memory; the group is the one made above, and its leader is not reaped yet.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
-        // Killed just now: it cannot keep us waiting.
-        let _ = child.wait();
     }
-    Ok(SourceLocation { status: ended?, stdout: collect(stdout), stderr: collect(stderr) })
+    // Before its number is free.
+    drop(group);
+    // It has ended, or was killed just now: it cannot keep us waiting.
+    let status = child.wait();
+    ended?;
+    Ok(SourceLocation { status: status?, stdout: collect(stdout), stderr: collect(stderr) })
 }
 
 /// Starts the tool; a file that is just being written (installed, that is) is given half a second.
-fn spawn(command: &mut Command) -> io::Result<Child> {
+fn spawn(command: &mut Command) -> io::Result<(Child, Group)> {
     for _ in 0..50 {
-        match command.spawn() {
+        match process_group::spawn_tool(command) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 thread::sleep(Duration::from_millis(10));
             }
             other => return other,
         }
     }
-    command.spawn()
+    process_group::spawn_tool(command)
 }
 
 /// Reads a pipe on a thread of its own: reading only one pipe would block the tool on the other.

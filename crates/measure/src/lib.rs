@@ -14,7 +14,6 @@ mod output;
 pub mod passes;
 pub mod plan;
 pub mod proc;
-pub mod process_group;
 pub mod program;
 pub mod rounds;
 pub mod run;

@@ -11,7 +11,7 @@ use widthwise_machine::doctor;
 use widthwise_machine::doctor_text::{lines, Mark, Widths};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{interrupt, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,10 +46,14 @@ impl Doctor {
             return Ok(());
         }
         output::check(&[("--json", &self.json)])?;
-        let mut diagnosis = doctor::examine();
-        if let Some(time) = self.noise {
-            diagnosis.noise_floor = noise::floor(time).map_err(Failure::machine)?;
-        }
+        let examine = || {
+            let mut diagnosis = doctor::examine();
+            if let Some(time) = self.noise {
+                diagnosis.noise_floor = noise::floor(time)?;
+            }
+            anyhow::Ok(diagnosis)
+        };
+        let diagnosis = interrupt::while_examining(examine)?.map_err(Failure::machine)?;
         let text = match &self.json {
             None => table(&diagnosis),
             Some(path) => {

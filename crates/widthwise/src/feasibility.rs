@@ -15,6 +15,7 @@ use widthwise_machine::{counters, qemu, valgrind};
 use widthwise_measure::program;
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// Where the system's setting of transparent huge pages stands (Documentation/admin-guide/mm/transhuge.rst).
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -38,7 +39,8 @@ fn check_cpus(request: &Request) -> Result<(), Failure> {
 /// A device that opens is not enough: a test boot has to reach its program.
 fn check_kvm(request: &Request) -> Result<(), Failure> {
     let Some(Located { value: true, location }) = &request.measure.kvm else { return Ok(()) };
-    qemu::probe(&Packages::here()).kvm.map_err(|unavailable| {
+    let qemu = interrupt::while_examining(|| qemu::probe(&Packages::here()))?;
+    qemu.kvm.map_err(|unavailable| {
         let fix = unavailable.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
         Failure::request(format!("{location}: nothing can be timed under KVM here: {unavailable}{fix}"))
     })

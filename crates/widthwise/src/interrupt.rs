@@ -1,4 +1,4 @@
-//! Ctrl-C. During a build it ends the build and the process. During the rounds, the first one ends the campaign after the current run, and the second one ends that run too.
+//! Ctrl-C. While the machine is examined, it ends the tools that do so, and then the process. During a build it ends the build and the process. During the rounds, the first one ends the campaign after the current run, and the second one ends that run too.
 //! After the last run, and in verbs without runs, it ends the process at once; a file that is being written is completed first.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, Ordering};
@@ -7,12 +7,14 @@ use std::sync::OnceLock;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
 use signal_hook::low_level;
 
-use widthwise_measure::process_group;
+use widthwise_machine::process_group;
 
-use crate::failure;
+use crate::failure::{self, Failure};
 
 static TIMES: AtomicU8 = AtomicU8::new(0);
 static LISTENS: AtomicBool = AtomicBool::new(false);
+/// Whether the machine is being examined: a signal ends the tools that do so, and what needs them ends early.
+static EXAMINES: AtomicBool = AtomicBool::new(false);
 /// Whether variants are being built: a signal ends the build and the process.
 static BUILDS: AtomicBool = AtomicBool::new(false);
 /// How a signal ends the process; unset as long as signals are only counted.
@@ -41,10 +43,30 @@ pub fn times() -> &'static AtomicU8 {
     &TIMES
 }
 
+/// Examines the machine. SIGINT, SIGTERM and SIGHUP end the tools that do so; what is temporary is removed. A second signal
+/// ends the process at once. Afterwards signals are only counted.
+///
+/// # Errors
+/// Interrupted.
+pub fn while_examining<T>(examine: impl FnOnce() -> T) -> Result<T, Failure> {
+    listen().map_err(Failure::machine)?;
+    EXAMINES.store(true, Ordering::SeqCst);
+    let found = examine();
+    EXAMINES.store(false, Ordering::SeqCst);
+    match TIMES.load(Ordering::SeqCst) {
+        0 => Ok(found),
+        _ => Err(Failure::interrupted()),
+    }
+}
+
 /// From now on SIGINT, SIGTERM and SIGHUP end the build that runs and the process.
 pub fn end_with_the_build() -> std::io::Result<()> {
     listen()?;
     BUILDS.store(true, Ordering::SeqCst);
+    // One that came before.
+    if TIMES.load(Ordering::SeqCst) > 0 {
+        end_build();
+    }
     Ok(())
 }
 
@@ -101,6 +123,14 @@ fn handle(signal: i32) {
         end_build();
     }
     let before = TIMES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| Some(n.saturating_add(1)));
+    if EXAMINES.load(Ordering::SeqCst) {
+        match before {
+            Ok(0) => return process_group::refuse(SIGTERM),
+            _ => process_group::refuse(SIGKILL),
+        }
+        // SAFETY: async-signal-safe.
+        unsafe { libc::_exit(failure::INTERRUPTED.into()) };
+    }
     if END.get().is_none() && before == Ok(0) {
         // SAFETY: write(2) is async-signal-safe, and the text lives as long as the process.
         unsafe { libc::write(libc::STDERR_FILENO, HEARD.as_ptr().cast(), HEARD.len()) };

@@ -388,7 +388,7 @@ fn build_all(
                 .map(|result| result.map(|built| Built { cached: built.cached || number > 0, ..built }));
         }
     }
-    blame(wanted, context.toolchains, &mut results);
+    blame(wanted, context.toolchains, &mut results)?;
     Ok(results)
 }
 
@@ -479,19 +479,25 @@ fn training(
 
 /// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what fixes
 /// the toolchain is in the message.
-fn blame(wanted: &[Wanted], toolchains: &Toolchains, results: &mut [Option<Result<Built, VariantStatus>>]) {
+fn blame(
+    wanted: &[Wanted],
+    toolchains: &Toolchains,
+    results: &mut [Option<Result<Built, VariantStatus>>],
+) -> Result<(), Failure> {
     let failed = |result: &Option<Result<Built, VariantStatus>>| {
         matches!(result, Some(Err(VariantStatus::BuildFailed(_))))
     };
     if !results.iter().any(failed) {
-        return;
+        return Ok(());
     }
     let is_used = |compiler: &&Compiler| {
         let mut chosen = wanted.iter().filter_map(|one| toolchains.chosen(one.variant).ok());
         chosen.any(|one| one.name == compiler.name)
     };
     let used: Vec<Compiler> = toolchains.native.iter().filter(is_used).cloned().collect();
-    let abilities = ability::probe(&used);
+    let abilities = interrupt::while_examining(|| ability::probe(&used));
+    interrupt::end_with_the_build().map_err(Failure::machine)?;
+    let abilities = abilities?;
     for (variant, result) in wanted.iter().map(|one| one.variant).zip(results.iter_mut()) {
         let (Some(Err(status)), Some(abi), Ok(compiler)) = (result, variant.abi, toolchains.chosen(variant))
         else {
@@ -506,6 +512,7 @@ fn blame(wanted: &[Wanted], toolchains: &Toolchains, results: &mut [Option<Resul
             *status = VariantStatus::Unsupported(format!("cannot be built here: {unavailable}{fix}"));
         }
     }
+    Ok(())
 }
 
 /// What must not change while a campaign is measured: names, and what identifies each.

@@ -10,7 +10,7 @@ use widthwise_experiment::bytes;
 use widthwise_experiment::source::Language;
 
 use crate::build::dependencies;
-use crate::process_group;
+use widthwise_machine::process_group;
 
 /// A shell that runs this text.
 pub fn shell(text: &str) -> Command {

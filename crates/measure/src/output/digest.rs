@@ -10,8 +10,8 @@ use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 use crate::output::earlier::Earlier;
-use crate::process_group;
 use crate::run::{descriptors, reported};
+use widthwise_machine::process_group;
 
 /// Lines of an output that a diff covers around the first difference.
 const WINDOW: usize = 200;

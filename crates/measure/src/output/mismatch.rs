@@ -9,8 +9,8 @@ use widthwise_experiment::outcome::Ending;
 use crate::executor::RunFiles;
 use crate::output::digest;
 use crate::plan::Participant;
-use crate::process_group;
 use crate::run::result::RunResult;
+use widthwise_machine::process_group;
 
 /// The outputs of a campaign. The first output of the baseline is the reference.
 pub(crate) struct Outputs<'a> {

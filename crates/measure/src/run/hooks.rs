@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::bytes;
 
-use crate::process_group;
 use crate::run::descriptors;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
+use widthwise_machine::process_group;
 
 /// Creates an empty working directory with links to these files.
 pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {

@@ -1,6 +1,7 @@
-//! Commands with a process group of their own: builds, setup and teardown commands, filters. The terminal's Ctrl-C and a signal to our own
+//! Commands with a process group of their own: tools, builds, setup and teardown commands, filters. The terminal's Ctrl-C and a signal to our own
 //! group do not reach them. What ends them is here, and may be called by a signal handler.
 
+use std::cell::Cell;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
@@ -16,14 +17,20 @@ const STARTS: i32 = -1;
 static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 /// Threads between a command's start and the note of its group.
 static STARTING: AtomicU32 = AtomicU32::new(0);
+/// Starting a command is an error: what needs it ends early.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 /// No command is started any more: this process ends.
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread is between a tool's start and the note of its group.
+    static IS_STARTING: Cell<bool> = const { Cell::new(false) };
+}
 /// Whether commands were ended early, at the user's wish.
 static ENDED_EARLY: AtomicBool = AtomicBool::new(false);
 
 /// The group of a command that was started, until dropped.
 #[derive(Debug)]
-pub(crate) struct Group(usize);
+pub struct Group(usize);
 
 impl Drop for Group {
     fn drop(&mut self) {
@@ -32,25 +39,14 @@ impl Drop for Group {
 }
 
 /// Starts a command in a process group of its own.
-pub(crate) fn spawn(command: &mut Command) -> Result<(Child, Group)> {
-    let is_free =
-        |place: &AtomicI32| place.compare_exchange(0, STARTS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    let group = loop {
-        match GROUPS.iter().position(is_free) {
-            Some(place) => break Group(place),
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
-    };
+///
+/// # Errors
+/// It could not be started, or [`refuse`] was called.
+pub fn spawn(command: &mut Command) -> Result<(Child, Group)> {
+    let group = free_place();
     // `end_all` waits for us: its handler must not run in this thread meanwhile.
     let blocked = Blocked::new();
     STARTING.fetch_add(1, Ordering::SeqCst);
-    if IS_CLOSED.load(Ordering::SeqCst) {
-        STARTING.fetch_sub(1, Ordering::SeqCst);
-        drop(blocked);
-        loop {
-            std::thread::park();
-        }
-    }
     let before = blocked.0;
     // SAFETY: async-signal-safe, and the mask of before.
     unsafe {
@@ -59,20 +55,67 @@ pub(crate) fn spawn(command: &mut Command) -> Result<(Child, Group)> {
             Ok(())
         })
     };
-    let child = command.process_group(0).spawn();
-    if let Ok(child) = &child {
-        GROUPS[group.0].store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
-    }
+    let child = started(command, &group);
     STARTING.fetch_sub(1, Ordering::SeqCst);
     drop(blocked);
+    wait_for_the_end();
     Ok((child?, group))
+}
+
+/// As [`spawn`], for a tool, which a shell never starts: by posix_spawn(3), a file without a format is an error. (execvp(3), which
+/// [`spawn`] leads to, takes it for a script.)
+///
+/// # Errors
+/// As [`spawn`].
+pub fn spawn_tool(command: &mut Command) -> Result<(Child, Group)> {
+    let group = free_place();
+    // The mask of blocked signals would be the tool's: a handler that runs in this thread does not wait for it.
+    IS_STARTING.set(true);
+    STARTING.fetch_add(1, Ordering::SeqCst);
+    let child = started(command, &group);
+    STARTING.fetch_sub(1, Ordering::SeqCst);
+    IS_STARTING.set(false);
+    if let (Ok(child), true) = (&child, IS_REFUSED.load(Ordering::SeqCst)) {
+        end_group(child.id() as libc::pid_t, libc::SIGTERM);
+    }
+    wait_for_the_end();
+    Ok((child?, group))
+}
+
+/// A place for a group, which is waited for.
+fn free_place() -> Group {
+    let is_free =
+        |place: &AtomicI32| place.compare_exchange(0, STARTS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    loop {
+        match GROUPS.iter().position(is_free) {
+            Some(place) => return Group(place),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Starts a command and notes its group.
+fn started(command: &mut Command, group: &Group) -> Result<Child> {
+    if IS_CLOSED.load(Ordering::SeqCst) || IS_REFUSED.load(Ordering::SeqCst) {
+        return Err(Error::other("interrupted"));
+    }
+    let child = command.process_group(0).spawn()?;
+    GROUPS[group.0].store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
+    Ok(child)
+}
+
+/// Where no command is started any more, this process ends: what would be wrong without the command is not said.
+fn wait_for_the_end() {
+    while IS_CLOSED.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
 }
 
 /// Runs a command in a process group of its own.
 ///
 /// # Errors
 /// It could not be started, or uses the terminal: that stops it, since the terminal is ours.
-pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
+pub fn status(command: &mut Command) -> Result<ExitStatus> {
     let (mut child, group) = spawn(command)?;
     let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
     while let Some(signal) = stopped_by(pid)? {
@@ -86,6 +129,22 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
     // Before its number is free.
     drop(group);
     child.wait()
+}
+
+/// Whether a child has ended. Its number is not free: it is still to be waited for.
+///
+/// # Errors
+/// It is no child of this process.
+pub fn has_ended(child: &Child) -> Result<bool> {
+    // SAFETY: zeros are a value of it, and the call only fills it in.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+        match libc::waitid(libc::P_PID, child.id(), &mut info, options) {
+            0 => Ok(info.si_pid() != 0),
+            _ => Err(Error::last_os_error()),
+        }
+    }
 }
 
 /// Waits until a process has ended, or was stopped by the signal that is returned.
@@ -115,26 +174,40 @@ fn stopped_by(pid: libc::pid_t) -> Result<Option<i32>> {
 pub fn end_running(signal: i32) {
     ENDED_EARLY.store(true, Ordering::SeqCst);
     for group in GROUPS.iter().map(|group| group.load(Ordering::SeqCst)).filter(|group| *group > 0) {
-        // SAFETY: no pointers; async-signal-safe. A command that waits for the terminal must continue to end.
-        unsafe {
-            libc::kill(-group, signal);
-            libc::kill(-group, libc::SIGCONT);
-        }
+        end_group(group, signal);
+    }
+}
+
+fn end_group(group: libc::pid_t, signal: i32) {
+    // SAFETY: no pointers; async-signal-safe. A command that waits for the terminal must continue to end.
+    unsafe {
+        libc::kill(-group, signal);
+        libc::kill(-group, libc::SIGCONT);
     }
 }
 
 /// Ends the commands that run, and starts no others: this process ends. Async-signal-safe.
 pub fn end_all() {
-    IS_CLOSED.store(true, Ordering::SeqCst);
+    close(&IS_CLOSED, libc::SIGTERM);
+}
+
+/// Ends the commands that run, and makes it an error to start others. Async-signal-safe.
+pub fn refuse(signal: i32) {
+    close(&IS_REFUSED, signal);
+}
+
+fn close(door: &AtomicBool, signal: i32) {
+    door.store(true, Ordering::SeqCst);
     // A thread that starts a command either sees that, or has noted its group when it is done.
-    while STARTING.load(Ordering::SeqCst) > 0 {
+    let own = u32::from(IS_STARTING.get());
+    while STARTING.load(Ordering::SeqCst) > own {
         std::hint::spin_loop();
     }
-    end_running(libc::SIGTERM);
+    end_running(signal);
 }
 
 /// Whether the failure of a command may be due to [`end_running`].
-pub(crate) fn were_ended_early() -> bool {
+pub fn were_ended_early() -> bool {
     ENDED_EARLY.load(Ordering::SeqCst)
 }
 
