@@ -135,7 +135,7 @@ fn watch(cpus: BTreeSet<u32>) -> (Noise, BTreeSet<u32>) {
     let before = reader.read();
     std::thread::sleep(WATCH);
     let after = reader.read();
-    (noise::between(&before, &after, &[], 0), noise::busy_cpus(&before, &after, 0.05))
+    (noise::between(&before, &after, &[], 0), noise::busy_cpus(&before, &after, noise::BUSY))
 }
 
 /// How noisy a machine is.

@@ -34,6 +34,9 @@ pub struct CpuTimes {
     pub tasks_ns: u64,
     /// Nanoseconds in interrupts; 0 where they are part of `tasks_ns`.
     pub interrupts_ns: u64,
+    /// Nanoseconds of tasks and interrupts by ticks alone. The scheduler's own clock counts a task when it is switched out; one that has a
+    /// CPU for itself may not be for seconds.
+    pub ticks_ns: u64,
     /// Nanoseconds that the hypervisor took.
     pub steal_ns: u64,
     /// Whether `tasks_ns` is the scheduler's own clock: then it is exact, and contains the steal time.
@@ -42,6 +45,9 @@ pub struct CpuTimes {
 
 /// The unit of `/proc/stat` on every architecture that Linux has (USER_HZ, proc(5)).
 const USER_TICK_NS: u64 = 10_000_000;
+
+/// A CPU that was in use for more of the time than this is not free.
+pub const BUSY: f64 = 0.2;
 
 /// One reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,10 +157,13 @@ fn stat(text: &str, tick_ns: u64) -> BTreeMap<Cpu, CpuTimes> {
             }
             let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks;
             let ns = |ticks: u64| ticks.saturating_mul(tick_ns);
+            // Guests are counted in user and nice already (kernel/sched/cputime.c, account_guest_time).
+            let tasks_ns = ns(user.saturating_add(nice).saturating_add(system));
+            let interrupts_ns = ns(irq.saturating_add(softirq));
             let times = CpuTimes {
-                // Guests are counted in user and nice already (kernel/sched/cputime.c, account_guest_time).
-                tasks_ns: ns(user.saturating_add(nice).saturating_add(system)),
-                interrupts_ns: ns(irq.saturating_add(softirq)),
+                tasks_ns,
+                interrupts_ns,
+                ticks_ns: tasks_ns.saturating_add(interrupts_ns),
                 steal_ns: ns(steal),
                 exact: false,
             };
@@ -276,8 +285,10 @@ pub fn others(before: &Snapshot, after: &Snapshot, cpus: &BTreeSet<Cpu>, own_ns:
 pub fn busy_cpus(before: &Snapshot, after: &Snapshot, threshold: f64) -> BTreeSet<Cpu> {
     let elapsed = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
     let share = |then: &CpuTimes, now: &CpuTimes| {
+        // By ticks, the last of which may have come early.
+        let ticks = now.ticks_ns.saturating_sub(then.ticks_ns).saturating_sub(USER_TICK_NS);
         // Stolen time is unavailable, too.
-        (busy_ns(then, now) + now.steal_ns.saturating_sub(then.steal_ns)) as f64 / elapsed
+        (busy_ns(then, now).max(ticks) + now.steal_ns.saturating_sub(then.steal_ns)) as f64 / elapsed
     };
     after
         .cpus
@@ -395,6 +406,17 @@ mod tests {
         let (before, after) = (snapshot(0, BEFORE), snapshot(SECOND, AFTER));
         assert_eq!(busy_cpus(&before, &after, 0.1), BTreeSet::from([1]));
         assert_eq!(busy_cpus(&before, &after, 0.8), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_cpu_whose_task_was_not_switched_out_is_busy() {
+        let snapshot = |at_ns, ticks: u64| {
+            let mut snapshot = snapshot(at_ns, &format!("cpu0 {ticks} 0 0 0 0 0 0 0 0 0\n"));
+            refine(&mut snapshot.cpus, "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 7000000000 77 3\n");
+            snapshot
+        };
+        let busy = |ticks: u64| busy_cpus(&snapshot(0, 100), &snapshot(SECOND / 20, 100 + ticks), 0.2);
+        assert_eq!((busy(5), busy(1)), (BTreeSet::from([0]), BTreeSet::new()));
     }
 
     #[test]

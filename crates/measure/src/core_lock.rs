@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use widthwise_machine::topology::{choose_core, Topology};
 
@@ -12,22 +12,37 @@ use widthwise_machine::topology::{choose_core, Topology};
 pub struct CoreLock {
     /// The CPU that runs are pinned to.
     pub cpu: u32,
-    _file: File,
+    /// Why it is not locked: another campaign may measure on it at the same time.
+    pub unlocked: Option<String>,
+    _file: Option<File>,
 }
 
 /// Takes the best core that is free (`busy` CPUs are used by others), or reports through `say` and waits for
-/// one.
+/// one. Nothing if this process may use no core.
 pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)) -> Option<CoreLock> {
+    take_in(&folder(["/run/lock", "/tmp"].map(Path::new)), topology, busy, say)
+}
+
+fn take_in(
+    folder: &Path,
+    topology: &Topology,
+    busy: &BTreeSet<u32>,
+    say: &mut dyn FnMut(&str),
+) -> Option<CoreLock> {
     let mut reported = false;
     loop {
         let mut locked = BTreeSet::new();
         // Each refusal rules a core out, so the loop ends.
         while let Some(cpu) = choose_core(topology, busy, &locked) {
-            match try_lock(cpu) {
-                Ok(Some(file)) => return Some(CoreLock { cpu, _file: file }),
+            let path = folder.join(format!("widthwise-cpu{cpu}.lock"));
+            match try_lock(&path) {
+                Ok(Some(file)) => return Some(CoreLock { cpu, unlocked: None, _file: Some(file) }),
                 Ok(None) => locked.insert(cpu),
-                // No lock file can be made: measuring without a lock is better than not measuring.
-                Err(_) => return None,
+                // Measuring without a lock is better than not measuring, and on one core better than on any.
+                Err(error) => {
+                    let unlocked = Some(format!("{}: {error}", path.display()));
+                    return Some(CoreLock { cpu, unlocked, _file: None });
+                }
             };
         }
         if locked.is_empty() {
@@ -43,16 +58,15 @@ pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)
 
 /// `None` if another campaign holds the lock. The file is never removed: otherwise a second lock could be
 /// taken on the same core.
-fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
-    let path = folder().join(format!("widthwise-cpu{cpu}.lock"));
-    let file = match File::options().create(true).append(true).open(&path) {
+fn try_lock(path: &Path) -> std::io::Result<Option<File>> {
+    let file = match File::options().create(true).append(true).open(path) {
         Ok(file) => {
             // The file serves the campaigns of every user of this machine.
             let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
             file
         }
         // Another user's file in a sticky folder (fs.protected_regular): read access suffices for a lock.
-        Err(_) => File::open(&path)?,
+        Err(_) => File::open(path)?,
     };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -61,11 +75,54 @@ fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
     }
 }
 
-/// The same folder for every user of the machine, independent of TMPDIR.
-fn folder() -> PathBuf {
-    ["/run/lock", "/tmp"]
+/// The first folder that every user can write, so that all of them, root among them, agree on it; independent of TMPDIR.
+/// `/run/lock` is one in Debian; systemd's own setting leaves it to root (tmpfiles.d/legacy.conf).
+fn folder<const N: usize>(candidates: [&Path; N]) -> PathBuf {
+    const OTHERS_WRITE: u32 = 0o002;
+    let is_open = |path: &&Path| {
+        path.metadata().is_ok_and(|found| found.is_dir() && found.permissions().mode() & OTHERS_WRITE != 0)
+    };
+    candidates
         .into_iter()
-        .map(PathBuf::from)
-        .find(|path| path.is_dir())
-        .unwrap_or_else(|| "/tmp".into())
+        .find(is_open)
+        .or(candidates.last().copied())
+        .unwrap_or(Path::new("/tmp"))
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topology() -> Topology {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+        std::fs::write(folder.path().join("proc/stat"), "cpu0 1\ncpu1 1\n").unwrap();
+        Topology::from_sysfs(folder.path())
+    }
+
+    #[test]
+    fn locks_are_in_a_folder_that_every_user_can_write() {
+        let root = tempfile::tempdir().unwrap();
+        let [closed, open] = [("closed", 0o755), ("open", 0o1777)].map(|(name, mode)| {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+            folder
+        });
+        assert_eq!(folder([&closed, &open]), open);
+        assert_eq!(folder([&open, &closed]), open);
+        assert_eq!(folder([&root.path().join("nowhere"), &closed]), closed);
+    }
+
+    #[test]
+    fn two_campaigns_have_two_cores_and_without_a_lock_the_reason_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let take = |folder: &Path| take_in(folder, &topology(), &BTreeSet::new(), &mut |_| {}).unwrap();
+        let locks = [take(root.path()), take(root.path())];
+        assert!(locks.iter().all(|lock| lock.unlocked.is_none()), "{locks:?}");
+        assert_ne!(locks[0].cpu, locks[1].cpu);
+        let without = take(&root.path().join("nowhere"));
+        assert!(without.unlocked.unwrap().contains("nowhere"));
+    }
 }

@@ -19,11 +19,10 @@ use widthwise_archive::{slug, Archive, ArchiveError, Metadata};
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
 use widthwise_experiment::{emulation, placeholder, scale, spec, spec_text, Metric, Request, SourceLocation};
 use widthwise_machine::compiler::{self, Compiler};
-use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::comparison::{self};
-use widthwise_measure::core_lock::{self, CoreLock};
+use widthwise_measure::core_lock::CoreLock;
 use widthwise_measure::passes::emulated_machine::timed;
 use widthwise_measure::plan::{Machine, Participant, Plan};
 use widthwise_measure::proc::affinity;
@@ -41,14 +40,12 @@ use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
 use crate::load_report::{self, LoadedReport};
+use crate::measured_core;
 use crate::micro;
 use crate::output::{self, short};
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session;
-
-/// A CPU that was in use for more of the time than this is not free.
-const BUSY: f64 = 0.2;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -487,14 +484,7 @@ fn core(experiment: &Experiment, progress: &Progress) -> Option<CoreLock> {
     if experiment.launch.cpus != Cpus::Auto {
         return None;
     }
-    let busy = NoiseReader::open([])
-        .map(|mut reader| {
-            let before = reader.read();
-            std::thread::sleep(Duration::from_millis(50));
-            busy_cpus(&before, &reader.read(), BUSY)
-        })
-        .unwrap_or_default();
-    core_lock::take(&Topology::here(), &busy, &mut |text| progress.say(text))
+    measured_core::take(&mut |text| progress.say(text))
 }
 
 /// What a reader must know of how this campaign was measured.
@@ -518,8 +508,13 @@ fn remarks(
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
         remarks.push(match experiment.launch.concurrent {
             true => "no core could be chosen and locked: other campaigns may have used the same CPU".into(),
-            false => "runs were not pinned: no core could be chosen and locked".into(),
+            false => "runs were not pinned: no core could be chosen".into(),
         });
+    }
+    if let Some((cpu, reason)) = lock.and_then(|lock| Some((lock.cpu, lock.unlocked.as_ref()?))) {
+        remarks.push(format!(
+            "CPU {cpu} was not locked ({reason}): other campaigns may have measured on it, too"
+        ));
     }
     if experiment.launch.concurrent {
         remarks.push(

@@ -11,6 +11,7 @@ mod feasibility;
 mod interrupt;
 mod load_report;
 mod machines;
+mod measured_core;
 mod micro;
 mod options;
 mod output;

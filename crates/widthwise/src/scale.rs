@@ -16,7 +16,7 @@ use widthwise_experiment::outcome::{Round, RoundKind};
 use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
-use widthwise_machine::noise::{busy_cpus, NoiseReader};
+use widthwise_machine::noise::{busy_cpus, NoiseReader, BUSY};
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
@@ -40,9 +40,6 @@ use crate::progress::Progress;
 use crate::session::experiment;
 use question::Question;
 use recorder::ScalingRecorder;
-
-/// A CPU that was in use for more of the time than this is not free.
-const BUSY: f64 = 0.2;
 
 const EXAMPLES: &str = "\
 Examples:

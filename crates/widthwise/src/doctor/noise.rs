@@ -11,9 +11,7 @@ use anyhow::Context;
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 use widthwise_experiment::{Experiment, Facts, Request, SourceLocation};
 use widthwise_machine::doctor::NoiseFloor;
-use widthwise_machine::topology::Topology;
 use widthwise_measure::comparison::{self, CampaignObserver};
-use widthwise_measure::core_lock;
 use widthwise_measure::plan::{Machine, Participant, Plan};
 use widthwise_measure::proc::affinity;
 use widthwise_measure::program::{self, Places};
@@ -24,6 +22,7 @@ use widthwise_measure::run::runner::{Accounting, Runner};
 use widthwise_verdict::{judge, Evidence};
 
 use crate::interrupt;
+use crate::measured_core;
 use crate::output;
 
 /// What is run: nothing but arithmetic, so that all that differs between two runs is the machine.
@@ -43,7 +42,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
     let experiment = experiment(own)?;
     let scratch = std::env::temp_dir().join(format!("widthwise-doctor-{}", std::process::id()));
     let mut runner = Runner::new(&scratch, &experiment.metrics, Accounting::Free)?;
-    let lock = core_lock::take(&Topology::here(), &Default::default(), &mut |text| output::note(text));
+    let lock = measured_core::take(&mut |text| output::note(text));
     if let Some(lock) = &lock {
         affinity::step_aside(lock.cpu);
     }
