@@ -137,7 +137,8 @@ impl Compare {
         let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
         let archive = self.archive(&mut session, &prepared, &place)?;
         let folder = archive.folder().to_owned();
-        let ended = self.measure(archive, &session.experiment, &prepared, &place.root, &mut progress);
+        let ended = self.measure(archive, &session.experiment, &prepared, &mut progress);
+        place.clear_away();
         progress.end();
         load_report::end_at_once(&folder, &ended)?;
         let reported = self.report(&folder);
@@ -258,7 +259,6 @@ impl Compare {
         mut archive: Archive,
         experiment: &Experiment,
         prepared: &Prepared,
-        root: &Path,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         let statuses = archive.load().map_err(Failure::machine)?.statuses;
@@ -317,7 +317,6 @@ impl Compare {
         let archive = recorder.archive;
         drop(runner);
         let _ = std::fs::remove_dir_all(&scratch);
-        preparation::clear_away(root);
         ending(archive, ended, why, session, progress)
     }
 

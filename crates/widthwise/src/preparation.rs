@@ -2,6 +2,7 @@
 
 mod randomized_layouts;
 pub mod ready;
+mod runs_folder;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,6 +32,7 @@ use crate::micro;
 use crate::output::short;
 use crate::preparation::randomized_layouts::Wanted;
 use crate::preparation::ready::Ready;
+use crate::preparation::runs_folder::RunsFolder;
 use crate::progress::Progress;
 use crate::toolchains::Toolchains;
 
@@ -56,6 +58,8 @@ pub struct WorkDirectories {
     pub root: PathBuf,
     /// What relative paths are relative to.
     pub here: PathBuf,
+    /// Where runs have their fresh directories.
+    runs: RunsFolder,
     /// Number of parallel builds.
     jobs: usize,
 }
@@ -78,7 +82,15 @@ impl WorkDirectories {
         })?;
         let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        Ok(WorkDirectories { root, here, jobs })
+        let runs = RunsFolder::new(&root)
+            .map_err(|error| Failure::machine(format!("{}: {error}", root.display())))?;
+        Ok(WorkDirectories { root, here, runs, jobs })
+    }
+
+    /// Removes the folder of runs, and those of sessions that were killed.
+    pub fn clear_away(self) {
+        drop(self.runs);
+        runs_folder::clear_away(&self.root);
     }
 }
 
@@ -164,24 +176,6 @@ fn put_on_machine(ready: &mut Ready, machine: &Result<Machine, String>) {
     }
 }
 
-/// The folder of a run that wants a fresh one: our own, since other campaigns may be measured at the same time, and
-/// with a name of the same length in all of them (no process has a longer number than pid_max_limit, kernel/pid.c).
-pub fn work(root: &Path) -> PathBuf {
-    root.join(format!("work-{:07}", std::process::id()))
-}
-
-/// Removes our own folder of runs, and those of processes that were killed.
-pub fn clear_away(root: &Path) {
-    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix("work-")?.parse::<u32>().ok());
-        let is_left = |pid: u32| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
-        if owner.is_some_and(is_left) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 fn ready(
     experiment: &Experiment,
     variant: &Variant,
@@ -190,7 +184,7 @@ fn ready(
     built: Option<Result<Built, VariantStatus>>,
     place: &WorkDirectories,
 ) -> Ready {
-    let work = work(&place.root);
+    let work = place.runs.path();
     let (built, failed) = match built {
         Some(Ok(built)) => (Some(built), None),
         Some(Err(status)) => (None, Some(status)),

@@ -132,7 +132,7 @@ impl Scale {
             ));
         }
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
-        preparation::clear_away(&place.root);
+        place.clear_away();
         progress.end();
         end_at_once(&folder, &ended)?;
         let archive = Archive::read(&folder).map_err(Failure::request)?;
