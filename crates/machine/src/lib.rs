@@ -31,6 +31,7 @@ pub mod noise;
 pub mod package;
 pub mod placement;
 pub mod process_group;
+pub mod processor;
 pub mod qemu;
 pub mod record;
 mod sysfs;

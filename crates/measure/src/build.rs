@@ -19,6 +19,7 @@ mod order;
 mod profile;
 pub mod source;
 mod stage;
+mod static_libraries;
 pub mod toolchain;
 
 pub use cache::{build, folder};

@@ -8,11 +8,13 @@ use std::time::{Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use widthwise_experiment::model::Build;
 use widthwise_experiment::placeholder;
+use widthwise_machine::processor::Processor;
 
 use crate::build::dependencies::{self, Dependencies};
 use crate::build::order::{BuildError, Built, Order, Training};
 use crate::build::profile::train;
 use crate::build::stage::make;
+use crate::build::static_libraries;
 use crate::build::toolchain::Stage;
 
 /// Changes when the way of building changes, so that old builds are not reused.
@@ -101,11 +103,11 @@ fn successor(name: &str, done: &[u8]) -> String {
 
 /// The name of a build's folder, unless what a single file includes has changed since. Variants whose builds have equal inputs share it.
 pub fn folder(order: &Order) -> String {
-    format!("{}-{}", order.slug, &key(order)[..12])
+    format!("{}-{}", order.slug, &key(order, Processor::here())[..12])
 }
 
-/// A digest of all inputs of a build.
-fn key(order: &Order) -> String {
+/// A digest of all inputs of a build on this processor.
+fn key(order: &Order, processor: &Processor) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -126,10 +128,18 @@ fn key(order: &Order) -> String {
         Some(Training::Words(words)) => words.iter().for_each(|word| part(word.as_bytes())),
     }
     part(if order.variant.flags.profile_guided { b"guided" } else { b"" });
-    for (name, value) in order.variables(Stage::Plain) {
+    let variables = order.variables(Stage::Plain);
+    for (name, value) in &variables {
         part(name.as_bytes());
         part(value.as_bytes());
     }
+    part(processor.model.as_bytes());
+    let has = |word: &str| command.contains(word) || variables.values().any(|value| value.contains(word));
+    part(if has("native") { processor.features.as_bytes() } else { b"" });
+    // The user's own command may link statically without a word of it here.
+    let may_be_static = has("-static") || matches!(order.source.build, Build::Shell(_));
+    let libraries = |name| static_libraries::identity(&variables[name]);
+    part(if may_be_static { libraries("CC") } else { String::new() }.as_bytes());
     hasher.finalize().to_hex().to_string()
 }
 
@@ -138,4 +148,40 @@ fn lock(path: &Path) -> std::io::Result<File> {
     let file = File::options().create(true).append(true).open(path)?;
     file.lock()?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::source::Source;
+    use widthwise_experiment::{spec, Facts};
+    use widthwise_machine::{abi, compiler};
+
+    #[test]
+    fn another_processor_has_a_build_of_its_own() {
+        let text = "[program]\nsource = \"x.c\"\n[axes]\nflags = [\"-O2\", \"native\"]\n";
+        let request = spec::parse(text, "widthwise.toml").unwrap();
+        let experiment = request.resolve(&Facts::default()).unwrap();
+        let compilers = compiler::discover();
+        let build = Build::Shell("make".into());
+        let source = Source { path: "x.c".into(), build, version: String::new(), digest: String::new() };
+        let processor =
+            |model: &str, features: &str| Processor { model: model.into(), features: features.into() };
+        for (variant, depends_on_features) in experiment.variants.iter().zip([false, true]) {
+            let order = Order {
+                variant,
+                abi: &abi::ABIS[0],
+                compiler: &compilers[0],
+                source: &source,
+                training: None,
+                slug: String::new(),
+                layout: None,
+                jobs: 1,
+            };
+            let here = key(&order, &processor("A", "avx512"));
+            assert_eq!(here, key(&order, &processor("A", "avx512")));
+            assert_ne!(here, key(&order, &processor("B", "avx512")), "{}", variant.name);
+            assert_eq!(here != key(&order, &processor("A", "avx2")), depends_on_features, "{}", variant.name);
+        }
+    }
 }
