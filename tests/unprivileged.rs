@@ -1,5 +1,8 @@
 //! Without privileges: available metrics are measured, and unavailable ones have a reason and a fix.
 
+use std::process::Command;
+
+use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, variant, verdict, Laboratory};
 use serde_json::Value;
 
@@ -60,6 +63,26 @@ fn exit_stop_gives_peak_address_space_without_privileges() {
     assert_eq!(verdict(&report, "x86-64 control", "peak_virtual")["verdict"], "no_difference");
     assert_eq!(report["runs"][0]["sample"]["peak_virtual"]["source"], "exit-stop");
     assert!(report["warnings"].to_string().contains("times are not those of a free run"));
+}
+
+/// As `doctor` advises for taskstats.
+#[test]
+fn capabilities_of_the_file_take_nothing_from_a_programs_environment() {
+    let lab = Laboratory::new();
+    lab.script("tells", "#!/bin/sh\necho \"$LD_LIBRARY_PATH $TMPDIR\"\n");
+    let temporary = lab.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = lab.without_rights("compare ./tells --cpus any --rounds 1 --warmup 0");
+    let set = Command::new("setcap").arg("cap_net_admin+ep").arg(lab.path("widthwise-of-nobody")).status();
+    if !set.is_ok_and(|status| status.success()) {
+        return skipped("capabilities cannot be given to a file here");
+    }
+    let output = output_of(command.env("LD_LIBRARY_PATH", "/nowhere").env("TMPDIR", &temporary));
+    if output.stderr.contains("failed to execute") {
+        return skipped("this container has no CAP_NET_ADMIN to give");
+    }
+    assert_eq!(output.status, Some(0), "{output:?}");
+    assert_eq!(lab.answer("tells"), format!("/nowhere {}\n", temporary.display()));
 }
 
 #[test]

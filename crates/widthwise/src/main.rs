@@ -8,6 +8,7 @@ mod exec;
 mod explain;
 mod failure;
 mod feasibility;
+mod file_capabilities;
 mod interrupt;
 mod load_report;
 mod machines;
@@ -53,6 +54,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    file_capabilities::restore_environment();
     let words: Vec<OsString> = std::env::args_os().collect();
     let line = match CommandLine::try_parse_from(&words) {
         Ok(line) => line,
