@@ -174,6 +174,23 @@ fn libraries_that_a_program_brings_count() {
 }
 
 #[test]
+fn a_library_of_another_abi_is_not_a_programs() {
+    let lab = Laboratory::new();
+    lab.write("own.c", "int own(int value) { return value * 3 + 1; }\n");
+    lab.write("main.c", "int own(int); int main(int argc, char **argv) { return own(argc); }\n");
+    for (name, abi) in [("a64", ""), ("a32", I386)] {
+        std::fs::create_dir(lab.path(&format!("{name}-lib"))).unwrap();
+        lab.gcc(&format!("{abi} -shared -fPIC own.c -o {name}-lib/libown.so"));
+        // One search path for both.
+        let path = "'-Wl,-rpath,$ORIGIN/a64-lib:$ORIGIN/a32-lib'";
+        lab.gcc(&format!("{abi} main.c -o {name} -L{name}-lib -lown {path}"));
+    }
+    let document = explained(&lab, "./a64 ./a32");
+    let size = |name: &str| std::fs::metadata(lab.path(name)).unwrap().len();
+    assert_eq!(document["sections"]["size"]["variant"]["total"], size("a32") + size("a32-lib/libown.so"));
+}
+
+#[test]
 fn two_variants_of_a_campaign_are_compared_by_their_measured_programs() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");

@@ -11,7 +11,7 @@ const RUNPATH: u64 = 29;
 pub struct Dynamic {
     /// Names of libraries (DT_NEEDED), in the order of the search.
     pub needed: Vec<String>,
-    /// Folders in which it looks first (DT_RUNPATH, or DT_RPATH), `$ORIGIN` in them as written.
+    /// Folders in which it looks first (DT_RUNPATH, or DT_RPATH if there is none), `$ORIGIN` in them as written.
     pub search: Vec<String>,
 }
 
@@ -27,6 +27,7 @@ impl Elf<'_> {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
         };
+        let mut rpath = Vec::new();
         let (data, word) = (self.data(section), self.word() as usize);
         for at in (0..data.len()).step_by(2 * word) {
             let (Some(tag), Some(value)) = (self.word_at(data, at), self.word_at(data, at + word)) else {
@@ -35,9 +36,13 @@ impl Elf<'_> {
             match tag {
                 0 => break,
                 NEEDED => found.needed.push(text(value)),
-                RPATH | RUNPATH => found.search.extend(text(value).split(':').map(str::to_owned)),
+                RPATH => rpath.extend(text(value).split(':').map(str::to_owned)),
+                RUNPATH => found.search.extend(text(value).split(':').map(str::to_owned)),
                 _ => {}
             }
+        }
+        if found.search.is_empty() {
+            found.search = rpath;
         }
         found
     }

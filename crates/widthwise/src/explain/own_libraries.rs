@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use widthwise_anatomy::elf::Elf;
+
 use super::mapped::MappedFile;
 use crate::failure::Failure;
 
@@ -19,7 +21,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// The libraries of a program, and theirs, each once, in the order of the search: by DT_RUNPATH or DT_RPATH, then beside the
-/// program.
+/// program. Those of another ABI are skipped.
 ///
 /// # Errors
 /// One cannot be read or is damaged.
@@ -41,7 +43,8 @@ pub fn libraries(program: &MappedFile) -> Result<Vec<(String, MappedFile)>, Fail
 
 /// The libraries that one file asks for, where they are found.
 fn asked_by(file: &MappedFile) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let dynamic = file.elf()?.dynamic();
+    let elf = file.elf()?;
+    let dynamic = elf.dynamic();
     let real = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
     let origin = real.parent().unwrap_or(Path::new("/")).to_owned();
     let folder = |text: &String| {
@@ -50,14 +53,22 @@ fn asked_by(file: &MappedFile) -> Result<Vec<(String, PathBuf)>, Failure> {
     };
     let mut folders: Vec<PathBuf> = dynamic.search.iter().map(folder).collect();
     folders.push(origin.clone());
+    let is_loaded = |path: &PathBuf| path.is_file() && is_of_abi(path, &elf);
     let in_folders = |name: &String| {
         let path = match name.contains('/') {
             true => Some(PathBuf::from(name)),
-            false => folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()),
+            false => folders.iter().map(|folder| folder.join(name)).find(is_loaded),
         }?;
         let real = std::fs::canonicalize(&path).ok().filter(|path| path.is_file())?;
         let is_system = SYSTEM.iter().any(|system| real.starts_with(system));
         (!is_system).then_some((name.clone(), path))
     };
     Ok(dynamic.needed.iter().filter_map(in_folders).collect())
+}
+
+/// Whether the loader takes a library for a program: it skips those of another ABI. A damaged one it does not skip.
+fn is_of_abi(library: &Path, program: &Elf) -> bool {
+    let Ok(file) = MappedFile::open(library) else { return true };
+    let elf = Elf::read(file.bytes());
+    elf.map_or(true, |elf| (elf.is_64, elf.machine) == (program.is_64, program.machine))
 }
