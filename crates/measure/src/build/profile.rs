@@ -14,10 +14,10 @@ use crate::build::command::{execute, how, shell};
 use crate::build::failure_reason;
 use crate::build::order::{BuildError, Order, Training};
 use crate::build::toolchain::Stage;
-use crate::process_group;
 use crate::program::RunCommand;
 use crate::run::hooks;
 use crate::run::launch_spec::LaunchSpec;
+use widthwise_machine::process_group;
 
 /// The training run between the two stages and, for clang, the merging of its profiles.
 pub fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), BuildError> {
