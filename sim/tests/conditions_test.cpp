@@ -2,6 +2,7 @@
 #include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
+#include "widthwise/sim/gates.hpp"
 #include "widthwise/sim/store.hpp"
 
 #include <memory>
@@ -33,6 +34,30 @@ Process wants_all(Simulation &, EventTrace &trace, Facility &facility, Store &st
     } catch (const BadRequest &) {
         trace(facility.busy() ? "kept" : "given back");
     }
+}
+
+/// Has four of the store's places.
+Process hog(Simulation &, Store &store, double time) {
+    co_await store.enter(4);
+    co_await wait(time);
+    store.leave(4);
+}
+
+/// Waits for what `make` returns, then 10 longer.
+template <class Make> Process taker(Simulation &, EventTrace &trace, Make make) {
+    try {
+        if constexpr (std::is_void_v<decltype(make().result())>) {
+            co_await make();
+            trace("all");
+        } else {
+            const auto which = co_await make();
+            trace("first " + std::to_string(which));
+        }
+    } catch (const Interrupted &) {
+        trace("interrupted");
+    }
+    co_await wait(10.0);
+    trace("end");
 }
 
 } // namespace
@@ -158,5 +183,101 @@ TEST("a simulation may be destroyed while a group holds a part of what it waits 
         sim.run_until(1.0);
         CHECK(right->busy());
         right.reset();
+    });
+}
+
+TEST("a group with two requests at one store may be cancelled and interrupted") {
+    everywhere([](const Options &options) {
+        for (const bool cancels : {true, false}) {
+            Simulation sim(options);
+            EventTrace trace(sim);
+            Store store(sim, 5, "store");
+            sim.start(hog(sim, store, 100.0));
+            const ProcessRef ref =
+                sim.start(taker(sim, trace, [&] { return any_of(store.enter(5), store.enter(1)); }), {}, 1.0);
+            sim.at(2.0, [&] { cancels ? ref.cancel() : ref.interrupt(); });
+            sim.run_until(50.0);
+            CHECK_EQUAL(trace.text(), std::string(cancels ? "" : "2:interrupted 12:end"));
+            CHECK_EQUAL(store.used(), 4u);
+            CHECK_EQUAL(store.waiting(), 0u);
+        }
+    });
+}
+
+TEST("a request that a withdrawal grants is undone") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Store store(sim, 5, "store");
+        Semaphore semaphore(sim, 1, "semaphore");
+        sim.start(hog(sim, store, 100.0));
+        sim.start(taker(sim, trace, [&] { return any_of(store.enter(5), store.enter(1), wait(10.0)); }), {},
+                  1.0);
+        sim.start(
+            taker(sim, trace, [&] { return any_of(store.enter(5), store.enter(1), semaphore.acquire()); }),
+            {}, 30.0);
+        sim.run_until(50.0);
+        CHECK_EQUAL(trace.text(), std::string("11:first 2 21:end 30:first 2 40:end"));
+        CHECK_EQUAL(store.used(), 4u);
+        CHECK_EQUAL(store.waiting(), 0u);
+    });
+}
+
+TEST("a group inside of a group gives its grant to the outer one") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Store a(sim, 4, "a");
+        Store b(sim, 4, "b");
+        sim.start(hog(sim, a, 1.0));
+        sim.start(hog(sim, b, 2.0));
+        sim.start(hog(sim, a, 20.0), {}, 20.0); // waits: three places are free
+        const auto both = [&] { return any_of(all_of(a.enter(1), b.enter(1)), wait(5.0)); };
+        sim.start(taker(sim, trace, both));           // has both
+        sim.start(taker(sim, trace, both), {}, 21.0); // gives up, and gives b back
+        sim.run_until(50.0);
+        CHECK_EQUAL(trace.text(), std::string("2:first 0 12:end 26:first 1 36:end"));
+        CHECK_EQUAL(a.used(), 1u); // of the first, which did not leave
+        CHECK_EQUAL(b.used(), 1u);
+        CHECK_EQUAL(a.waiting(), 1u);
+    });
+}
+
+TEST("all_of waits for a group inside of it and for its other members") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Store a(sim, 4, "a");
+        Store b(sim, 4, "b");
+        sim.start(hog(sim, a, 100.0));
+        sim.start(hog(sim, b, 3.0));
+        const auto either = [&] { return all_of(any_of(a.enter(1), wait(1.0)), b.enter(1)); };
+        sim.start(taker(sim, trace, either));
+        const ProcessRef cancelled = sim.start(taker(sim, trace, either));
+        sim.at(2.0, [=] { cancelled.cancel(); });
+        sim.run_until(50.0);
+        CHECK_EQUAL(trace.text(), std::string("3:all 13:end"));
+        CHECK_EQUAL(b.used(), 1u);
+        CHECK_EQUAL(a.waiting() + b.waiting(), 0u);
+    });
+}
+
+TEST("a member that another member's beginning grants counts") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Barrier barrier(sim, 2, "barrier");
+        Queue queue(sim, "queue");
+        sim.start(taker(sim, trace, [&] { return all_of(barrier.arrive(), barrier.arrive()); }));
+        sim.start(taker(sim, trace,
+                        [&] {
+                            return any_of(queue.wait(), wait_until([&] {
+                                              queue.wake();
+                                              return false;
+                                          }));
+                        }),
+                  {}, 1.0);
+        sim.run_until(50.0);
+        CHECK_EQUAL(trace.text(), std::string("0:all 1:first 0 10:end 11:end"));
     });
 }

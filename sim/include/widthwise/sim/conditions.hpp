@@ -4,9 +4,12 @@
 //     ended
 //
 // Members begin in the order given. any_of continues with the first member that is granted, and withdraws the
-// others; all_of continues when the last is granted. An interrupted wait undoes the grants.
-// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group
-// schedules its process once.
+// others; all_of continues when the last is granted. An interrupted wait undoes the grants. A member may be
+// a group itself: `any_of(all_of(a.seize(), b.seize()), wait(5.0))` has both or gives up. A group that does
+// not come first gives back what it was granted.
+// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group is
+// granted once, like every waiter; a member that is granted after its group was granted or withdrawn (the
+// withdrawal of another request at the same store may grant it) is undone.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
@@ -50,37 +53,83 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         std::apply([](auto &...each) { (undo_one(each), ...); }, members_);
     }
 
+    /// From here on the process releases what was granted.
+    void keep() noexcept {
+        std::apply([](auto &...each) { (keep_one(each), ...); }, members_);
+    }
+
   protected:
-    template <class Begun> void begin_all(ProcessState &owner, Begun begun) {
+    /// Begins members until the group is complete. True if it is.
+    bool begin_all(ProcessState &owner) {
         this->withdraw = [](Waiter &self) { static_cast<Several &>(self).withdraw_all(); };
+        this->settle = [](Group &group, Waiter &member) {
+            auto &self = static_cast<Several &>(group);
+            const std::size_t index = self.take(member);
+            if (self.progress_ != Progress::closed)
+                self.count(index);
+        };
+        progress_ = Progress::beginning;
         std::size_t index = 0;
-        bool go_on = true;
+        try {
+            std::apply([&](auto &...each) { (begin_one(each, index++, owner), ...); }, members_);
+        } catch (...) { // those before it have begun
+            progress_ = Progress::closed;
+            withdraw_pending();
+            undo();
+            throw;
+        }
+        if (progress_ == Progress::closed)
+            return true;
+        progress_ = Progress::waiting;
+        return false;
+    }
+
+    /// The group has what it waits for.
+    void complete() {
+        if (std::exchange(progress_, Progress::closed) == Progress::waiting)
+            this->process->kernel().grant(*this);
+    }
+
+    void withdraw_pending() {
+        for (Waiter *&waiter : pending_)
+            if (Waiter *each = std::exchange(waiter, nullptr))
+                each->withdraw(*each);
+    }
+
+    /// Undoes the grants of all members but one.
+    void undo_all_but(std::size_t kept) {
+        std::size_t index = 0;
         const auto one = [&](auto &each) {
-            if (!go_on)
-                return;
-            each.belong_to(owner);
-            each.group = this;
-            pending_[index] = &each;
-            bool at_once = false;
-            try {
-                at_once = each.begin(owner);
-            } catch (...) { // those before it have begun
-                pending_[index] = nullptr;
-                withdraw_pending();
-                undo();
-                throw;
-            }
-            if (at_once) {
-                each.granted = true;
-                pending_[index] = nullptr;
-                go_on = begun(index);
-            } else if (each.granted) { // granted from within its own begin
-                go_on = begun(index);
-            }
-            ++index;
+            if (index++ != kept)
+                undo_one(each);
         };
         std::apply([&](auto &...each) { (one(each), ...); }, members_);
     }
+
+  private:
+    enum class Progress : std::uint8_t { beginning, waiting, closed }; // closed: granted or withdrawn
+
+    template <class Member> void begin_one(Member &each, std::size_t index, ProcessState &owner) {
+        if (progress_ == Progress::closed)
+            return;
+        each.belong_to(owner);
+        each.group = this;
+        pending_[index] = &each;
+        bool at_once = false;
+        try {
+            at_once = each.begin(owner);
+        } catch (...) {
+            pending_[index] = nullptr;
+            throw;
+        }
+        if (!at_once)
+            return;
+        each.granted = true;
+        if (std::exchange(pending_[index], nullptr) != nullptr && progress_ != Progress::closed)
+            count(index);
+    }
+
+    void count(std::size_t index) { static_cast<Self &>(*this).count(index); }
 
     /// Marks a member as granted; its number.
     std::size_t take(Waiter &member) noexcept {
@@ -91,25 +140,19 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         return index;
     }
 
-    /// From here on the process releases what was granted.
-    void keep() noexcept {
-        std::apply([](auto &...each) { ((each.granted = false), ...); }, members_);
-    }
-
-    void withdraw_pending() {
-        for (Waiter *&waiter : pending_)
-            if (Waiter *each = std::exchange(waiter, nullptr))
-                each->withdraw(*each);
-    }
-
-  private:
     template <class Member> static void undo_one(Member &each) {
         if constexpr (requires { each.undo(); })
             if (each.granted)
                 each.undo();
         each.granted = false;
     }
+    template <class Member> static void keep_one(Member &each) noexcept {
+        if constexpr (requires { each.keep(); })
+            each.keep();
+        each.granted = false;
+    }
     void withdraw_all() {
+        progress_ = Progress::closed;
         withdraw_pending();
         if (!this->process->kernel().ending())
             undo();
@@ -117,6 +160,7 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
 
     std::tuple<Members...> members_;
     std::array<Waiter *, sizeof...(Members)> pending_{};
+    Progress progress_ = Progress::beginning;
 };
 
 } // namespace detail
@@ -126,26 +170,10 @@ template <class... Members> class AnyOf : public detail::Several<AnyOf<Members..
     using detail::Several<AnyOf<Members...>, Members...>::Several;
 
     bool begin(ProcessState &owner) {
-        this->settle = [](Group &group, Waiter &member) {
-            auto &self = static_cast<AnyOf &>(group);
-            self.first_ = self.take(member);
-            if (self.beginning_)
-                return;
-            self.granted = true;
-            self.process->kernel().schedule_now(*self.process);
-            self.withdraw_pending(); // may let others continue, after this one
-        };
-        beginning_ = true;
-        bool done = false;
-        this->begin_all(owner, [&](std::size_t index) {
-            first_ = index;
-            done = true;
+        if (!this->begin_all(owner))
             return false;
-        });
-        beginning_ = false;
-        if (done)
-            this->withdraw_pending();
-        return done;
+        withdraw_others();
+        return true;
     }
     /// The number of the member that was granted.
     [[nodiscard]] std::size_t result() noexcept {
@@ -154,39 +182,39 @@ template <class... Members> class AnyOf : public detail::Several<AnyOf<Members..
     }
 
   private:
+    friend detail::Several<AnyOf, Members...>;
+
+    void count(std::size_t index) {
+        first_ = index;
+        this->complete();
+        if (this->granted)     // no longer beginning
+            withdraw_others(); // may let others continue, after this one
+    }
+    void withdraw_others() {
+        this->withdraw_pending();
+        if (!this->process->kernel().ending())
+            this->undo_all_but(first_);
+    }
+
     std::size_t first_ = 0;
-    bool beginning_ = false;
 };
 
 template <class... Members> class AllOf : public detail::Several<AllOf<Members...>, Members...> {
   public:
     using detail::Several<AllOf<Members...>, Members...>::Several;
 
-    bool begin(ProcessState &owner) {
-        this->settle = [](Group &group, Waiter &member) {
-            auto &self = static_cast<AllOf &>(group);
-            self.take(member);
-            if (self.beginning_)
-                return;
-            if (--self.missing_ > 0)
-                return;
-            self.granted = true;
-            self.process->kernel().schedule_now(*self.process);
-        };
-        beginning_ = true;
-        missing_ = sizeof...(Members);
-        this->begin_all(owner, [&](std::size_t) {
-            --missing_;
-            return true;
-        });
-        beginning_ = false;
-        return missing_ == 0;
-    }
+    bool begin(ProcessState &owner) { return this->begin_all(owner); }
     void result() noexcept { this->keep(); }
 
   private:
-    std::size_t missing_ = 0;
-    bool beginning_ = false;
+    friend detail::Several<AllOf, Members...>;
+
+    void count(std::size_t) {
+        if (--missing_ == 0)
+            this->complete();
+    }
+
+    std::size_t missing_ = sizeof...(Members);
 };
 
 template <class... Operations> [[nodiscard]] auto any_of(Operations... operations) {
