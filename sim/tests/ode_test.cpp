@@ -368,3 +368,54 @@ TEST(
     CHECK(std::fabs(robertson.state()[2] - 0.9999999791665050) < 1e-9);
     CHECK(robertson.steps() < 1000);
 }
+
+TEST("errors may be only relative, also of a component that is 0") {
+    for (const Method method : {Method::rke, Method::tsit5, Method::vern8, Method::abm4, Method::rodas4}) {
+        Integrator integrator(method,
+                              [](double t, auto y, auto rate) {
+                                  circle(t, y.subspan(0, 2), rate.subspan(0, 2));
+                                  rate[2] = 0.0;
+                              },
+                              {1.0, 0.0, 0.0}, 0.0, {.relative = 1e-6, .absolute = 0.0});
+        integrator.advance(1.0);
+        CHECK(std::fabs(integrator.state()[0] - math::cos(1.0)) < 1e-5);
+        CHECK_EQUAL(integrator.state()[2], 0.0);
+        CHECK(integrator.steps() < 300);
+    }
+}
+
+TEST("a step may have no limit, or one that is far away") {
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const double limit : {1e30, 1e300, infinity}) {
+        Integrator integrator(Method::rke, circle, {1.0, 0.0});
+        while (integrator.time() < 1.0)
+            integrator.step(limit);
+        CHECK(std::fabs(integrator.state()[0] - math::cos(integrator.time())) < 1e-5);
+        CHECK_THROWS(integrator.advance(infinity), BadTime);
+    }
+}
+
+TEST("a singular matrix of the stiff method is an error with steps of one length, and a shorter step "
+     "without") {
+    const Derivative grows = [](double, auto y, auto rate) { rate[0] = 4.0 * y[0]; };
+    Control control;
+    control.jacobian = [](double, auto, auto by_state, auto by_time) {
+        by_state[0] = 4.0; // 1 / (0.25 * step)
+        by_time[0] = 0.0;
+    };
+    control.longest = 1.0;
+    control.absolute = 1e9;
+    Integrator chosen(Method::rodas4, grows, {1.0}, 0.0, control);
+    chosen.advance(3.0);
+    CHECK(chosen.refused() > 0);
+    control.step = 1.0;
+    Integrator fixed(Method::rodas4, grows, {1.0}, 0.0, control);
+    CHECK_THROWS(fixed.advance(3.0), BadState);
+}
+
+TEST("a state that is set to what is no number stays as it was") {
+    Integrator integrator(Method::rke, circle, {1.0, 0.0});
+    CHECK_THROWS(integrator.set(0, std::numeric_limits<double>::quiet_NaN()), BadState);
+    integrator.advance(1.0);
+    CHECK(std::fabs(integrator.state()[0] - math::cos(1.0)) < 1e-5);
+}

@@ -126,6 +126,8 @@ Cvode::Cvode(Formula formula, Derivative derivative, std::vector<double> initial
 
 void Cvode::advance(double to) {
     Memory &m = *memory_;
+    if (to - to != 0.0)
+        throw BadTime("an integrator can advance to finite times only", m.where());
     if (!(to > m.time))
         return;
     m.need(CVodeSetStopTime(m.cvode, to), "CVodeSetStopTime");

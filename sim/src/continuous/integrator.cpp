@@ -17,6 +17,11 @@ namespace widthwise::sim {
 namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon();
+/// The least error allowed: of a component that is 0 where errors are only relative. Without it 0 / 0 would
+/// be its error.
+constexpr double least_allowed = std::numeric_limits<double>::min();
+/// The shortest step near the time 0. Its inverse is finite.
+constexpr double shortest = 1e-300;
 
 struct Row {
     std::string_view name;
@@ -95,6 +100,7 @@ Integrator::Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative
         throw BadRequest(
             "an integrator's control needs a positive tolerance, and no negative or infinite one",
             error_context());
+    absolute_ = std::max(control_.absolute, least_allowed);
     if (size_ == 0 || !derivative_ || scheme_ == nullptr)
         throw BadRequest("an integrator needs a state and a derivative", error_context());
     new_rate_ = scheme_->last_rate();
@@ -119,7 +125,7 @@ inline double Integrator::mean_square(const double *error, const double *increme
     double sum = 0.0;
     for (std::size_t k = 0; k < size_; ++k) {
         const double size = std::max(std::fabs(state_[k]), std::fabs(state_[k] + increment[k]));
-        const double e = error[k] / (control_.absolute + control_.relative * size);
+        const double e = error[k] / (absolute_ + control_.relative * size);
         sum += e * e + (increment[k] - increment[k]);
     }
     return sum * share_;
@@ -130,7 +136,8 @@ double Integrator::first_step(double limit) {
     std::fill_n(increment_, size_, 0.0);
     const double d0 = std::sqrt(mean_square(state_, increment_));
     const double d1 = std::sqrt(mean_square(rate_, increment_));
-    double h = d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1;
+    const bool known = d0 >= 1e-5 && d1 >= 1e-5 && finite(d0) && finite(d1);
+    double h = known ? 0.01 * d0 / d1 : 1e-6;
     h = std::min(h, limit - time_);
     for (std::size_t k = 0; k < size_; ++k)
         error_[k] = state_[k] + h * rate_[k];
@@ -194,7 +201,7 @@ void Integrator::step(double limit) {
     if (control_.longest > 0.0)
         h = std::min(h, control_.longest);
     const double left = (limit - time_) - time_rest_;
-    const double least = std::max(16.0 * unit * std::fabs(time_), 1e-30 * left);
+    const double least = std::max(16.0 * unit * std::fabs(time_), shortest);
     h = std::max(h, least);
     Scheme::Start start{time_, state(), all(rate_), false};
     for (;;) {
@@ -238,7 +245,7 @@ void Integrator::step(double limit) {
         ++refused_;
         refused_last_ = true;
         h = finite(square) ? scheme_->propose(length, std::sqrt(square), 0.0) : 0.2 * length;
-        if (h < least) {
+        if (!(h >= least)) {
             if (!all_finite(all(increment_)))
                 refuse_state("the state after the shortest step", first_bad(all(increment_)));
             throw AccuracyUnmet("method " + std::string(name_of(method_)) + " cannot keep the error below " +
@@ -251,6 +258,8 @@ void Integrator::step(double limit) {
 }
 
 void Integrator::advance(double to) {
+    if (!finite(to))
+        throw BadTime("an integrator cannot advance to " + shown(to), error_context());
     while (time_ < to)
         step(to);
 }
@@ -277,6 +286,8 @@ void Integrator::dense(double time, std::span<double> state) {
     }
     scheme_->attempt(derivative_, {last_time_, {last_state_, size_}, all(last_rate_), false}, h,
                      all(increment_), all(error_));
+    if (!all_finite(all(increment_)))
+        refuse_state("the state within the last step", first_bad(all(increment_)));
     for (std::size_t k = 0; k < size_; ++k)
         state[k] = last_state_[k] + (increment_[k] + last_state_rest_[k]);
 }
@@ -305,10 +316,11 @@ void Integrator::set(std::size_t component, double value) {
         throw BadRequest("component " + std::to_string(component) + " of a state of " +
                              std::to_string(size_) + " was set",
                          error_context());
+    if (!finite(value))
+        throw BadState("component " + std::to_string(component) + " of a state was set to " + shown(value),
+                       error_context());
     state_[component] = value;
     state_rest_[component] = 0.0;
-    if (!finite(value))
-        refuse_state("the state", component);
     rate_known_ = false;
     next_ = 0.0;
     before_ = 0.0;

@@ -73,7 +73,7 @@ class Rosenbrock final : public Scheme {
         if (!factorise()) {
             // A step of another length has another matrix.
             std::fill(error.begin(), error.end(), std::numeric_limits<double>::quiet_NaN());
-            std::fill(increment.begin(), increment.end(), 0.0);
+            std::fill(increment.begin(), increment.end(), std::numeric_limits<double>::quiet_NaN());
             return;
         }
         for (int i = 0; i < stages; ++i) {

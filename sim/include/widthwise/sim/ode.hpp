@@ -40,7 +40,7 @@ int order_of(Method method);
 
 struct Control {
     double relative = 1e-6; // error of a step allowed, relative to the state's component
-    double absolute = 1e-9; // and in its own unit
+    double absolute = 1e-9; // and in its own unit; one of the two may be 0
     double step = 0.0;      // > 0: steps of this length, whatever their error; 0: chosen for accuracy
     double longest = 0.0;   // > 0: no step is longer
     Jacobian jacobian = {}; // for rodas4; differences are taken without it
@@ -97,10 +97,10 @@ class Integrator {
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] Method method() const noexcept { return method_; }
 
-    /// One step, which ends at `limit` at the latest. Does nothing if that is not after time(). Throws
-    /// AccuracyUnmet, BadState.
+    /// One step, which ends at `limit` at the latest; infinity is no limit. Does nothing if that is not after
+    /// time(). Throws AccuracyUnmet, BadState.
     void step(double limit);
-    /// Steps up to `to` exactly.
+    /// Steps up to `to` exactly. Throws BadTime if that is not finite.
     void advance(double to);
 
     /// The state at a time within the last step, by the cubic that has values and derivatives of both ends:
@@ -118,7 +118,8 @@ class Integrator {
             next_ = length;
     }
 
-    /// The state jumps: the next step begins afresh.
+    /// The state jumps: the next step begins afresh. A value that is not finite throws BadState, and the
+    /// state stays as it was.
     void set(std::size_t component, double value);
 
     /// The beginning of the last step.
@@ -158,6 +159,7 @@ class Integrator {
     double *last_rate_;
     double *increment_;
     double *error_;
+    double absolute_ = 0.0;            // error allowed, never 0
     double share_ = 1.0;               // of a component in the mean
     std::span<const double> new_rate_; // where the scheme has it
     bool rate_known_ = false;
