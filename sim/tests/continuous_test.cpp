@@ -202,3 +202,38 @@ TEST("a state that is no number at the beginning names the simulation's seed") {
                     std::string("the state is nan in component 1: no process at time 0, seed 42"));
     }
 }
+
+TEST("a guard that jumps, or is steep, is located as any other") {
+    const double pi = std::numbers::pi;
+    using Guard = Continuous::Guard;
+    const Guard guards[] = {
+        [](double, auto y) { return y[0] >= 0.6 ? 1.0 : -1.0; },
+        [](double, auto y) { return y[0] >= 0.6 ? 0.0 : -1.0; },
+        [](double, auto y) { return y[0] >= 0.6 ? 1.0 : -1e-9; },
+        [](double, auto y) { return y[0] >= 0.6 ? y[0] - 0.5 : y[0] - 2.0; },
+        [](double, auto y) { return std::tanh(1e6 * (y[0] - 0.6)); },
+    };
+    for (const Guard &guard : guards)
+        for (const Method method : {Method::rkf5, Method::vern8, Method::rodas4}) {
+            Simulation sim;
+            Continuous circle(sim, method, turning, {0.0, -1.0}, {.relative = 1e-9, .absolute = 1e-9});
+            std::vector<double> times;
+            circle.when(guard, Crossing::up, [&](Simulation &s) {
+                CHECK(circle[0] > 0.6 - 1e-12);
+                times.push_back(s.now());
+            });
+            sim.run_until(2.5 * pi); // the state's first component is the time's sine
+            CHECK_EQUAL(times.size(), 2u);
+            for (std::size_t i = 0; i < times.size(); ++i)
+                check::near(__FILE__, __LINE__, times[i], std::asin(0.6) + 2.0 * pi * static_cast<double>(i),
+                            1e-6);
+        }
+}
+
+TEST("a model runs up to the far end of time, or until it is stopped") {
+    Simulation sim;
+    Continuous circle(sim, Method::rke, turning, {1.0, 0.0});
+    circle.when([](double, auto y) { return y[0]; }, Crossing::down, [](Simulation &s) { s.stop(); });
+    sim.run_until(1e300);
+    check::near(__FILE__, __LINE__, sim.now(), 0.5 * std::numbers::pi, 1e-5);
+}

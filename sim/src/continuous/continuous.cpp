@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace widthwise::sim {
 namespace {
@@ -76,8 +77,8 @@ double Continuous::guarded(const Watch &watch, double time) {
     return asked(watch, time, between_);
 }
 
-/// Where the watch changes sign within the last step, by the step's cubic; infinite if it does not.
-double Continuous::turning(const Watch &watch) {
+/// Where the watch changes sign within the last step, by the step's cubic; at infinity if it does not.
+Continuous::Turn Continuous::turning(const Watch &watch) {
     const double begin = integrator_.last_time();
     const double end = integrator_.time();
     double low = begin;
@@ -87,14 +88,15 @@ double Continuous::turning(const Watch &watch) {
         const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
         const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
         if (turns(at_low, at_high, watch.crossing))
-            return brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
-                         unit * (high - low));
+            return {brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
+                          unit * (high - low)),
+                    low, high, at_low, at_high};
         if (at_high != 0.0) {
             at_low = at_high;
             low = high;
         }
     }
-    return std::numeric_limits<double>::infinity();
+    return {};
 }
 
 /// Takes the last step again, shorter, until it is good enough, and sees to it that the next is no longer
@@ -117,21 +119,61 @@ void Continuous::judge() {
     }
 }
 
+/// Whether the watch has a value beyond `much` close to where it changes sign. A watch that is 0 from there
+/// on is 0 at the place found, too: then the last other value before it counts.
+bool Continuous::jumps(const Watch &watch, const Turn &turn, double much) {
+    double beside = 8.0 * unit * (std::fabs(turn.time) + (turn.high - turn.low));
+    if (std::fabs(guarded(watch, std::min(turn.high, turn.time + beside))) > much)
+        return true;
+    double behind = 0.0;
+    for (; behind == 0.0 && turn.time - beside > turn.low; beside *= 2.0)
+        behind = guarded(watch, turn.time - beside);
+    return std::fabs(behind == 0.0 ? turn.at_low : behind) > much;
+}
+
 /// Ends the last step where the watch changes sign. The cubic has a lower order than most methods: Newton's
-/// steps start from its root, and each repeats the integrator's own step.
-void Continuous::stop_at(const Watch &watch, double time) {
+/// steps start from its root, and each repeats the integrator's own step. They do not suit a guard that jumps
+/// or is steep.
+void Continuous::stop_at(const Watch &watch, const Turn &turn) {
     const double begin = integrator_.last_time();
     const double end = integrator_.time();
+    const double reach = (end - begin) / parts;
+    const double much = 1e-3 * std::max(std::fabs(turn.at_low), std::fabs(turn.at_high));
+    double time = turn.time;
+    if (jumps(watch, turn, much))
+        return search(watch, turn);
     integrator_.retake(time);
-    for (int round = 0; round < 5 && time > begin; ++round) {
-        const double value = asked(watch, time, integrator_.state());
+    double value = asked(watch, time, integrator_.state());
+    for (int round = 0; round < 5 && time > begin && value != 0.0; ++round) {
         const double aside = time - (time - begin) / 1024.0;
         const double slope = (value - guarded(watch, aside)) / (time - aside);
-        const double better = std::clamp(time - value / slope, begin, end);
+        const double off = value / slope;
+        if (!(std::fabs(off) <= reach))
+            return search(watch, turn);
+        const double better = std::clamp(time - off, begin, end);
         if (!(std::fabs(better - time) > 2.0 * unit * std::fabs(time)))
             return;
         time = better;
         integrator_.retake(time);
+        const double before = std::exchange(value, asked(watch, time, integrator_.state()));
+        if (std::fabs(value) > std::max(std::fabs(before), much))
+            return search(watch, turn);
+    }
+}
+
+/// Ends the last step at the first time known to lie beyond the change of sign, by halving on the
+/// integrator's own steps: values of a guard that jumps say nothing.
+void Continuous::search(const Watch &watch, const Turn &turn) {
+    double before = turn.low;
+    double beyond = turn.high;
+    for (;;) {
+        const double time = before + 0.5 * (beyond - before);
+        if (!(time > before && time < beyond))
+            return integrator_.retake(beyond);
+        integrator_.retake(time);
+        const double value = asked(watch, time, integrator_.state());
+        const bool turned = turn.at_low < 0.0 ? value >= 0.0 : value <= 0.0;
+        (turned ? beyond : before) = time;
     }
 }
 
@@ -161,14 +203,14 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         if (judge_)
             judge();
         const Watch *first = nullptr;
-        double when = std::numeric_limits<double>::infinity();
+        Turn earliest;
         for (const auto &watch : watches_)
-            if (const double time = turning(*watch); time < when) {
-                when = time;
+            if (const Turn turn = turning(*watch); turn.time < earliest.time) {
+                earliest = turn;
                 first = watch.get();
             }
         if (first != nullptr)
-            stop_at(*first, when);
+            stop_at(*first, earliest);
         const double time = integrator_.time();
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());

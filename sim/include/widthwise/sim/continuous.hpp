@@ -43,8 +43,8 @@ class Continuous final : public Motion {
     void disturb();
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
-    /// the side to which it leaves. Out of run() come AccuracyUnmet, if crossings pile up at one time, and
-    /// BadState, if the guard is NaN.
+    /// the side to which it leaves. A guard that jumps is called at the first time of its new sign. Out of
+    /// run() come AccuracyUnmet, if crossings pile up at one time, and BadState, if the guard is NaN.
     void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
               std::int16_t priority = 0);
 
@@ -76,10 +76,20 @@ class Continuous final : public Motion {
         double last_crossing = -std::numeric_limits<double>::infinity();
     };
     [[nodiscard]] double asked(const Watch &watch, double time, std::span<const double> y) const;
-    [[nodiscard]] double turning(const Watch &watch);
+    /// A change of a watch's sign: where, and between which times and values.
+    struct Turn {
+        double time = std::numeric_limits<double>::infinity();
+        double low = 0.0;
+        double high = 0.0;
+        double at_low = 0.0;
+        double at_high = 0.0;
+    };
+    [[nodiscard]] Turn turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void judge();
-    void stop_at(const Watch &watch, double time);
+    void stop_at(const Watch &watch, const Turn &turn);
+    [[nodiscard]] bool jumps(const Watch &watch, const Turn &turn, double much);
+    void search(const Watch &watch, const Turn &turn);
     void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch);
 
     Simulation *sim_;
