@@ -328,6 +328,47 @@ TEST("a sampled delay holds what was there one sampling ago") {
         check::near(__FILE__, __LINE__, seen[i], expected[i], 1e-12);
 }
 
+TEST("sampled delays in a row and in a circle sample together, in whatever order they are made") {
+    for (const bool first : {true, false}) {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal x = d.integrator(d.constant(1.0), 0.0); // the time
+        const Signal wire = d.wire();
+        const Signal before = d.z_delay(first ? x : wire, 1.0);
+        const Signal behind = d.z_delay(first ? wire : x, 1.0);
+        d.connect(wire, first ? before : behind);
+        const Signal last = first ? behind : before;
+        const Signal circle = d.wire();
+        const Signal there = d.z_delay(circle, 1.0, 1.0);
+        const Signal back = d.z_delay(there, 1.0, 2.0);
+        d.connect(circle, back);
+        const Signal counted = d.wire();
+        const Signal count = d.z_delay(counted, 1.0);
+        d.connect(counted, count + 1.0);
+        d.start();
+        sim.run_until(5.5);
+        check::near(__FILE__, __LINE__, last.value(), 3.0, 1e-12);
+        CHECK_EQUAL(there.value() + 10.0 * back.value(), 12.0);
+        CHECK_EQUAL(count.value(), 5.0);
+        sim.run_until(6.5);
+        CHECK_EQUAL(there.value() + 10.0 * back.value(), 21.0);
+    }
+}
+
+TEST("a quantiser takes what is far beyond its step, and refuses what has no nearest multiple") {
+    const auto rounded = [](double x, double step) {
+        Simulation sim(Options{.seed = 42});
+        Diagram d(sim);
+        const Signal q = d.quantiser(d.integrator(d.constant(1.0), x), step);
+        d.start();
+        sim.run_until(2.25 * step);
+        return q.value();
+    };
+    CHECK_EQUAL(rounded(3000.0, 1e-6), 1e-6 * 3000000002.0);
+    CHECK_THROWS(rounded(1e10, 1e-6), BadState);
+    CHECK_EQUAL(rounded(-3e9, 1.0), -3e9 + 2.0);
+}
+
 TEST("each solver finds what an algebraic loop equals") {
     for (const Solving method :
          {Solving::iterations, Solving::bisect, Solving::regula_falsi, Solving::newton}) {

@@ -89,21 +89,34 @@ class Polyline final : public Gaps {
 
 // The output of what follows jumps: it is the mode's.
 
-class Quantiser final : public Intervals {
+/// Its mode is the multiple of the step, as a double: there are more of them than integers have numbers.
+class Quantiser final : public Block {
   public:
     explicit Quantiser(double step) : step_(step) {}
     [[nodiscard]] double output(double) const override { return step_ * mode_; }
+    [[nodiscard]] double within(double x, double) const override {
+        return std::min(x - lowest(), highest() - x);
+    }
+    void leave(double x, double) override { mode_ += x - lowest() < highest() - x ? -1.0 : 1.0; }
+    /// At an end it matters where x goes.
     void begin(double x, double rate) override {
-        mode_ = static_cast<int>(std::clamp(math::floor(x / step_ + 0.5), -2e9, 2e9));
-        Intervals::begin(x, rate);
+        mode_ = math::floor(x / step_ + 0.5);
+        while (x > highest() || (x == highest() && rate > 0.0))
+            ++mode_;
+        while (x < lowest() || (x == lowest() && rate < 0.0))
+            --mode_;
+    }
+    /// Beyond that the multiples' halves, between which modes lie, are no doubles.
+    [[nodiscard]] const char *refusal(double x) const override {
+        return std::fabs(x / step_) < 0x1p51 ? Block::refusal(x) : "beyond 2^51 of its steps";
     }
 
-  protected:
-    [[nodiscard]] double lowest(int mode) const override { return (mode - 0.5) * step_; }
-    [[nodiscard]] double highest(int mode) const override { return (mode + 0.5) * step_; }
-
   private:
+    [[nodiscard]] double lowest() const { return (mode_ - 0.5) * step_; }
+    [[nodiscard]] double highest() const { return (mode_ + 0.5) * step_; }
+
     double step_;
+    double mode_ = 0.0;
 };
 
 class Friction final : public Gaps {

@@ -20,6 +20,8 @@ class Block {
     virtual void begin(double x, double rate) = 0;
     /// Whether the present mode's end depends on x's rate.
     [[nodiscard]] virtual bool wants_rate() const { return false; }
+    /// Why `x` decides no mode; null if it does.
+    [[nodiscard]] virtual const char *refusal(double x) const { return x == x ? nullptr : "NaN"; }
 
     double input = 0.0; // when modes were settled last
     bool begun = false;

@@ -78,7 +78,8 @@ struct Diagram::Sampled {
     double held;
     double stored;
     std::uint32_t node;
-    double count; // samplings so far
+    double count;      // samplings so far
+    double next = 0.0; // when it is due
 };
 
 } // namespace widthwise::sim

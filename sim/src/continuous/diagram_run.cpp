@@ -205,15 +205,16 @@ double Diagram::within(const Node &node, double t, std::span<const double> y) {
     return node.block->within(taken(node, t), rate);
 }
 
-/// A block's input, which decides its mode: NaN decides nothing.
+/// A block's input, which decides its mode. BadState if it does not: NaN, for one.
 double Diagram::taken(const Node &node, double t) const {
     const double x = nodes_[node.input[0]].value;
-    if (x == x)
+    const char *refusal = node.block->refusal(x);
+    if (refusal == nullptr)
         return x;
     ErrorContext where = sim_->error_context();
     where.time = t;
     throw BadState("the " + shown(node.input[0]) + ", which the " +
-                       shown(static_cast<std::uint32_t>(&node - nodes_.data())) + " takes in, is NaN",
+                       shown(static_cast<std::uint32_t>(&node - nodes_.data())) + " takes in, is " + refusal,
                    std::move(where));
 }
 
@@ -344,16 +345,29 @@ bool Diagram::look(Simulation &sim) {
     return false;
 }
 
-void Diagram::tick(Simulation &sim, std::size_t sampled) {
-    Sampled &sample = *samples_[sampled];
+/// Samplings that are due at one time happen together: all outputs change before the first input is taken.
+void Diagram::tick(Simulation &sim) {
     remember(sim);
-    sample.held = sample.stored;
-    sample.stored = nodes_[nodes_[sample.node].input[0]].value;
-    sample.count += 1.0;
+    for (const auto &sample : samples_)
+        if (sample->next <= sim.now())
+            sample->held = sample->stored;
     settle(sim);
-    sim.at(begun_at_ + sample.count * sample.period, [self = self_, sampled](Simulation &s) {
+    for (const auto &sample : samples_)
+        if (sample->next <= sim.now()) {
+            sample->stored = nodes_[nodes_[sample->node].input[0]].value;
+            sample->count += 1.0;
+            sample->next = begun_at_ + sample->count * sample->period;
+        }
+    schedule_tick();
+}
+
+void Diagram::schedule_tick() {
+    double next = std::numeric_limits<double>::infinity();
+    for (const auto &sample : samples_)
+        next = std::min(next, sample->next);
+    sim_->at(next, [self = self_](Simulation &s) {
         if (*self != nullptr)
-            (*self)->tick(s, sampled);
+            (*self)->tick(s);
     });
 }
 
@@ -397,11 +411,10 @@ void Diagram::start() {
                           echo(sim);
                       });
     echo(*sim_);
-    for (std::size_t s = 0; s < samples_.size(); ++s)
-        sim_->at(begun_at_, [self = self_, s](Simulation &sim) {
-            if (*self != nullptr)
-                (*self)->tick(sim, s);
-        });
+    for (const auto &sample : samples_)
+        sample->next = begun_at_;
+    if (!samples_.empty())
+        schedule_tick();
     motion_->after_steps([this](Simulation &sim) { return look(sim); });
     if (!delays_.empty() && !(control_.step > 0.0))
         motion_->judge_steps([this] { return missed(); });

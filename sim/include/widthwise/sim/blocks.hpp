@@ -103,7 +103,7 @@ class Diagram {
     Signal limit(Signal x, double low, double high);
     /// How far x is out of [low, high]. (Insv)
     Signal dead_zone(Signal x, double low, double high);
-    /// The nearest multiple of a step. (Qntzr)
+    /// The nearest multiple of a step. Beyond 2^51 steps: BadState. (Qntzr)
     Signal quantiser(Signal x, double step);
     /// x + high above zero, x + low below it, low < 0 < high. Not stiction: what holds a body must be
     /// modelled. (Frict)
@@ -127,7 +127,9 @@ class Diagram {
     /// x as it was `lag` > 0 ago; `before` as long as that was before the start. As accurate as
     /// the steps are. (Delay)
     Signal delay(Signal x, double lag, double before = 0.0);
-    /// x one sampling ago, held in between: samplings every `period` from the start. (ZDelay)
+    /// x one sampling ago, held in between: samplings every `period` from the start. Sampled delays of one
+    /// period sample together, in whatever order they are made or wired: two in a row are x two samplings
+    /// ago. (ZDelay)
     Signal z_delay(Signal x, double period, double initial = 0.0);
 
     /// Sorts the blocks and begins to move with the simulation's clock. Throws AlgebraicLoop, BadRequest,
@@ -175,7 +177,8 @@ class Diagram {
     void write_down(double begin, double end);
     [[nodiscard]] double missed();
     bool look(Simulation &sim);
-    void tick(Simulation &sim, std::size_t sampled);
+    void tick(Simulation &sim);
+    void schedule_tick();
 
     Simulation *sim_;
     Method method_;
