@@ -4,6 +4,8 @@
 
 #include "widthwise/sim/replications.hpp"
 
+#include <limits>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 
@@ -43,4 +45,34 @@ TEST("replications report their progress, and throw the first failure by index")
     }
     CHECK_EQUAL(what, std::string("replication 2"));
     CHECK_EQUAL(calls, 6u);
+}
+
+TEST("replications need no other thread than the one that asks for them") {
+    pthread_attr_t usual;
+    pthread_attr_t huge;
+    CHECK_EQUAL(pthread_getattr_default_np(&usual), 0);
+    CHECK_EQUAL(pthread_getattr_default_np(&huge), 0);
+    CHECK_EQUAL(pthread_attr_setstacksize(&huge, std::numeric_limits<std::size_t>::max() - 0xfffff), 0);
+    CHECK_EQUAL(pthread_setattr_default_np(&huge), 0);
+    const auto results = replicate(Plan{.count = 5, .threads = 3},
+                                   [](const Replication &replication) { return replication.index; });
+    CHECK_EQUAL(pthread_setattr_default_np(&usual), 0);
+    CHECK_EQUAL(results.size(), 5u);
+    CHECK_EQUAL(results[4], 4u);
+}
+
+TEST("what the report of progress throws is thrown after all replications") {
+    Plan plan{.count = 6, .seed = 1, .threads = 3};
+    std::atomic<int> calls{0};
+    plan.progress = [](void *, std::size_t ended, std::size_t) {
+        if (ended == 2)
+            throw std::runtime_error("full");
+    };
+    CHECK_THROWS(replicate(plan,
+                           [&](const Replication &) {
+                               ++calls;
+                               return 0;
+                           }),
+                 std::runtime_error);
+    CHECK_EQUAL(calls.load(), 6);
 }

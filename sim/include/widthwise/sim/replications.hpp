@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -33,7 +35,7 @@ struct Plan {
     std::uint64_t seed = 1;
     std::size_t threads = 0; // 0: as many as the machine runs at once
     /// Called after each replication with how many have ended and how many there are; by one thread at a
-    /// time.
+    /// time. What it throws is thrown as if its replication had.
     void (*progress)(void *context, std::size_t ended, std::size_t count) = nullptr;
     void *context = nullptr;
 };
@@ -43,7 +45,8 @@ constexpr std::uint64_t seed_of(std::uint64_t seed, std::uint64_t index) noexcep
     return SplitMix64(seed + index * 0x9e3779b97f4a7c15u)();
 }
 
-/// Calls `body(Replication)` for each; results in the order of their index.
+/// Calls `body(Replication)` for each; results in the order of their index. Where the system makes no more
+/// threads, those that there are do the work.
 template <class Body> auto replicate(const Plan &plan, Body body) {
     using Result = std::invoke_result_t<Body &, Replication>;
     std::vector<std::optional<Result>> results(plan.count);
@@ -61,14 +64,24 @@ template <class Body> auto replicate(const Plan &plan, Body body) {
             if (plan.progress == nullptr)
                 continue;
             const std::lock_guard lock(reporting);
-            plan.progress(plan.context, ++ended, plan.count);
+            try {
+                plan.progress(plan.context, ++ended, plan.count);
+            } catch (...) {
+                if (failures[i] == nullptr)
+                    failures[i] = std::current_exception();
+            }
         }
     };
     std::size_t threads = plan.threads != 0 ? plan.threads : std::thread::hardware_concurrency();
     threads = threads > plan.count ? plan.count : threads;
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads; ++i)
-        others.emplace_back(work);
+    others.reserve(threads);
+    try {
+        while (others.size() + 1 < threads)
+            others.emplace_back(work);
+    } catch (const std::system_error &) { // no more threads
+    } catch (const std::bad_alloc &) {
+    }
     work();
     for (std::thread &thread : others)
         thread.join();
