@@ -7,6 +7,7 @@
 #include "widthwise/sim/store.hpp"
 
 #include <any>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -356,4 +357,13 @@ TEST("reports name every resource, with its figures") {
             "    wait queue  mean length 0  longest 0  now 0  mean wait 0  longest wait 0  served 0\n"));
     sim.clear_statistics();
     CHECK_EQUAL(till.served(), 0u);
+}
+
+TEST("a store may be without a limit") {
+    Simulation sim;
+    Store any(sim, std::numeric_limits<std::uint64_t>::max(), "any");
+    const auto enters = [](Simulation &, Store &store) -> Process { co_await store.enter(3); };
+    sim.start(enters(sim, any));
+    sim.run_until(1.0);
+    CHECK(any.utilisation() > 0.0 && any.utilisation() < 1e-18);
 }

@@ -42,7 +42,7 @@ class Store : public Resource {
     /// Places used, over time.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
     [[nodiscard]] double utilisation() const noexcept {
-        return use_.mean(sim_->now()) / static_cast<double>(static_cast<std::int64_t>(capacity_));
+        return use_.mean(sim_->now()) / static_cast<double>(capacity_);
     }
     [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
