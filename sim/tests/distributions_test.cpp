@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 using namespace widthwise::sim;
@@ -84,6 +85,24 @@ TEST("continuous distributions have the distribution functions of the textbook")
     CHECK(distance([](Random &r) { return beta(r, 2.0, 1.0); }, [](double x) { return x * x; }) < ks_limit);
     CHECK(distance([](Random &r) { return beta(r, 1.0, 3.0, 10.0, 12.0); },
                    [](double x) { return 1.0 - std::pow(1.0 - (x - 10.0) / 2.0, 3.0); }) < ks_limit);
+    CHECK(distance([](Random &r) { return beta(r, 0.5, 0.5); },
+                   [](double x) { return 2.0 / std::numbers::pi * std::asin(std::sqrt(x)); }) < ks_limit);
+    CHECK(distance([](Random &r) { return beta(r, 2.0, 0.5); },
+                   [](double x) { return 1.0 - std::sqrt(1.0 - x) * (2.0 + x) / 2.0; }) < ks_limit);
+}
+
+TEST("beta with small shapes lies at its ends") {
+    Random random(3);
+    int low = 0;
+    int within = 0;
+    for (int i = 0; i < draws; ++i) {
+        const double x = beta(random, 1e-3, 1e-3);
+        low += x <= 0.01 ? 1 : 0;
+        within += x > 0.01 && x < 0.99 ? 1 : 0;
+    }
+    // (1e-3 / 2) * log(99) * 2 lie within: the density there is 1e-3 / 2 / (x * (1 - x)), nearly.
+    CHECK(std::fabs(within - 0.0046 * draws) < 4.0 * std::sqrt(0.0046 * draws));
+    CHECK(std::fabs(low - 0.4977 * draws) < 4.0 * std::sqrt(0.25 * draws));
 }
 
 TEST("discrete distributions have the probabilities of the textbook") {

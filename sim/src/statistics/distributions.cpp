@@ -122,9 +122,25 @@ double erlang(Random &random, double mean, std::uint32_t k) {
     return -mean * sum;
 }
 
-double gamma(Random &random, double shape, double scale) {
+namespace {
+
+void need_shape(double shape) {
     if (!(shape > 0.0) || !finite(shape))
         refuse("gamma: a shape above 0 is needed, not", shape);
+}
+
+/// The logarithm of a gamma variate of scale 1, which itself may be too small for a double.
+double log_gamma_variate(Random &random, double shape) {
+    if (shape >= 1.0)
+        return math::log(standard_gamma(random, shape));
+    const double larger = math::log(standard_gamma(random, shape + 1.0));
+    return larger + math::log(random.positive()) / shape;
+}
+
+} // namespace
+
+double gamma(Random &random, double shape, double scale) {
+    need_shape(shape);
     if (!(scale > 0.0))
         refuse("gamma: a scale above 0 is needed, not", scale);
     if (shape >= 1.0)
@@ -136,10 +152,19 @@ double gamma(Random &random, double shape, double scale) {
 double beta(Random &random, double a, double b, double low, double high) {
     if (!(low <= high))
         refuse("beta: high must not lie below low; high - low is", high - low);
-    const double x = gamma(random, a, 1.0);
-    const double y = gamma(random, b, 1.0);
-    const double sum = x + y;
-    return low + (high - low) * (sum > 0.0 ? x / sum : 0.5);
+    need_shape(a);
+    need_shape(b);
+    double share;
+    if (a < 1.0 || b < 1.0) {
+        const double x = log_gamma_variate(random, a);
+        const double y = log_gamma_variate(random, b);
+        share = 1.0 / (1.0 + math::exp(y - x));
+    } else {
+        const double x = standard_gamma(random, a);
+        const double y = standard_gamma(random, b);
+        share = x / (x + y);
+    }
+    return low + (high - low) * share;
 }
 
 std::uint64_t poisson(Random &random, double mean) {
