@@ -135,6 +135,24 @@ TEST("batch means widen the interval of a correlated series") {
           std::string::npos);
 }
 
+TEST("the correlation of batch means is that of their series, also if the first lies apart") {
+    Random random(5);
+    BatchMeans batches(1);
+    std::vector<double> series = {100.0};
+    for (int i = 0; i < 99; ++i)
+        series.push_back(normal(random, 0.0, 1.0));
+    Stat all;
+    for (const double x : series) {
+        batches(x);
+        all(x);
+    }
+    double products = 0.0;
+    for (std::size_t i = 1; i < series.size(); ++i)
+        products += (series[i] - all.mean()) * (series[i - 1] - all.mean());
+    CHECK(std::fabs(batches.correlation() - products / 99.0 / all.variance()) < 1e-12);
+    CHECK(std::fabs(batches.correlation()) < 0.05);
+}
+
 namespace {
 
 /// The waits of customers in M/M/1 (mean service 1) from the stationary state on, by Lindley's recursion.

@@ -279,7 +279,8 @@ double BatchMeans::correlation() const noexcept {
     if (n < 3.0 || means_.variance() == 0.0)
         return 0.0;
     const double centre = means_.mean() - shift_;
-    const double covariance = products_ / (n - 1.0) - centre * centre;
+    // Of n - 1 products of neighbours, about the mean: the first difference from the shift is 0.
+    const double covariance = (products_ - centre * ((n + 1.0) * centre - previous_)) / (n - 1.0);
     return covariance / means_.variance();
 }
 
