@@ -367,3 +367,36 @@ TEST("a store may be without a limit") {
     sim.run_until(1.0);
     CHECK(any.utilisation() > 0.0 && any.utilisation() < 1e-18);
 }
+
+TEST("a facility is preempted from a holder that the same event has cancelled") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Facility till(sim, "till");
+        Facility door(sim, "door");
+        struct Released {
+            Facility &facility;
+            ~Released() { facility.release(); }
+        };
+        const auto holds = [](Simulation &, Facility &till, Facility &door) -> Process {
+            co_await till.seize();
+            const Released released{till};
+            co_await door.seize();
+        };
+        const auto boss = [](Simulation &, EventTrace &trace, Facility &till, ProcessRef holder) -> Process {
+            holder.cancel();
+            co_await till.preempt(9);
+            trace("has it");
+            co_await wait(1.0);
+            till.release();
+        };
+        sim.start(use(sim, trace, door, "a", 5.0));
+        const ProcessRef holder = sim.start(holds(sim, till, door));
+        sim.start(boss(sim, trace, till, holder), {}, 1.0);
+        sim.start(use(sim, trace, till, "b", 1.0), {}, 1.0);
+        sim.run();
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 1:has it 2:b+ 3:b- 5:a-"));
+        CHECK_EQUAL(till.preemptions(), 0u);
+        CHECK_EQUAL(till.served(), 3u);
+    });
+}

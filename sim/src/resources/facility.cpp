@@ -2,7 +2,14 @@
 
 #include "resources/report_format.hpp"
 
+#include <utility>
+
 namespace widthwise::sim {
+namespace {
+
+bool is_cancelled(const ProcessState &process) { return (process.flags & ProcessState::cancelled) != 0; }
+
+} // namespace
 
 /// A stopped holder, and the rest of its service time.
 struct Facility::Stopped : Waiter {
@@ -23,8 +30,13 @@ Facility::~Facility() {
 
 bool Facility::begin_busy(Seize &seize, ProcessState &process, bool preempts) {
     if (preempts && !broken_ && holder_priority_ < seize.priority && holder_ != &process) {
-        stop_holder();
-        ++preemptions_;
+        if (is_cancelled(*holder_)) { // its locals have not been destroyed yet
+            ++served_;
+            --std::exchange(holder_, nullptr)->held;
+        } else {
+            stop_holder();
+            ++preemptions_;
+        }
         take(process, seize.priority);
         wait_queue_.pass();
         return true;
@@ -121,6 +133,10 @@ bool Facility::forget(ProcessState &process) noexcept {
 }
 
 void Facility::refuse_release() {
+    // What a cancelled process held may have been given to another before its locals are destroyed.
+    const ProcessState *process = kernel().running();
+    if (process != nullptr && is_cancelled(*process))
+        return;
     throw ReleaseWithoutSeize(shown() + " was released by a process that does not hold it",
                               kernel().error_context());
 }

@@ -51,11 +51,12 @@ class Facility : public Resource {
     /// Takes the facility from a holder of lower priority.
     [[nodiscard]] Seize preempt(std::int16_t priority) { return {*this, true, priority}; }
 
-    /// By the running process, which holds it; else throws ReleaseWithoutSeize.
+    /// By the running process, which holds it; else throws ReleaseWithoutSeize. Nothing, if that process is
+    /// cancelled and has lost it already.
     void release() {
         ProcessState *process = kernel().running();
         if (holder_ == nullptr || holder_ != process) [[unlikely]]
-            refuse_release();
+            return refuse_release();
         give_back(*process);
     }
 
@@ -126,7 +127,7 @@ class Facility : public Resource {
         use_.set(sim_->now(), 0.0);
     }
     void choose();
-    [[noreturn]] void refuse_release();
+    void refuse_release();
 
     ProcessState *holder_ = nullptr;
     std::int16_t holder_priority_ = 0;
