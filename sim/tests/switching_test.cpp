@@ -1,11 +1,20 @@
 #include "check.hpp"
+#include "event_trace.hpp"
 
+#include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/facility.hpp"
 #include "widthwise/sim/function.hpp"
+#include "widthwise/sim/store.hpp"
 
+#include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace widthwise::sim;
 
@@ -232,4 +241,140 @@ TEST("one simulation after the other may have its stacks where another's were") 
             sim.run();
             CHECK_EQUAL(sim.alive(), 0u);
         }
+}
+
+namespace {
+
+/// Keeps what a wait throws, and goes on.
+template <class Next> Process careless(Simulation &, Next next) {
+    try {
+        co_await wait(10.0);
+    } catch (...) {
+    }
+    co_await next();
+}
+
+/// Cancels another process at the end of its own.
+struct Cancels {
+    ProcessRef other;
+    ~Cancels() {
+        if (other)
+            other.cancel();
+    }
+};
+
+Process watched(Simulation &, int &alive) {
+    const Counted counted(alive);
+    co_await wait(100.0);
+}
+
+Process watches(Simulation &sim, int &alive) {
+    const Cancels cancels{sim.start(watched(sim, alive))};
+    const Counted counted(alive);
+    co_await wait(100.0);
+}
+
+/// The signal by which `act` ends a process of its own; 0: none.
+template <class Act> int ends_by(Act act) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        std::freopen("/dev/null", "w", stderr);
+        alarm(60); // instead of a standstill
+        act();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+} // namespace
+
+TEST("a process that keeps what unwinds it waits for nothing more") {
+    on_stacks([](const Options &options) {
+        const auto cancelled = [&](auto next) {
+            Simulation sim(options);
+            Store store(sim, 1, "store");
+            const ProcessRef ref = sim.start(careless(sim, [&] { return next(store); }));
+            sim.at(1.0, [=] { ref.cancel(); });
+            sim.run();
+            CHECK_EQUAL(sim.now(), 1.0);
+            CHECK_EQUAL(sim.alive(), 0u);
+            CHECK_EQUAL(store.used() + store.waiting(), 0u);
+        };
+        cancelled([](Store &) { return wait(1.0); });
+        cancelled([](Store &) { return passivate(); });
+        cancelled([](Store &store) { return store.enter(); });
+        cancelled([](Store &store) { return any_of(store.enter(), wait(1.0)); });
+    });
+}
+
+TEST("a process that waits for ever while it is destroyed ends the program") {
+    if (available_switching().size() < 2)
+        check::skip("no stacks");
+    CHECK_EQUAL(ends_by([] {
+                    Simulation sim(Options{.switching = available_switching()[1]});
+                    const auto endless = [](Self &self) {
+                        for (;;)
+                            try {
+                                self.wait(1.0);
+                            } catch (...) {
+                            }
+                    };
+                    sim.start(function(sim, endless));
+                    sim.run_until(5.0);
+                }),
+                SIGABRT);
+}
+
+TEST("a local's destructor may cancel another process, also outside of run()") {
+    event_trace::everywhere([](const Options &options) {
+        for (const bool cancels : {true, false}) {
+            int alive = 0;
+            {
+                Simulation sim(options);
+                const ProcessRef ref = sim.start(watches(sim, alive));
+                sim.run_until(1.0);
+                CHECK_EQUAL(alive, 2);
+                if (cancels) {
+                    ref.cancel();
+                    CHECK_EQUAL(alive, 0);
+                    CHECK_EQUAL(sim.alive(), 0u);
+                }
+            }
+            CHECK_EQUAL(alive, 0);
+        }
+    });
+}
+
+TEST("a simulation may be destroyed with processes that others own, or that destructors start") {
+    event_trace::everywhere([](const Options &options) {
+        struct Starts {
+            Simulation &sim;
+            int &alive;
+            ~Starts() { sim.start(watched(sim, alive)); }
+        };
+        const auto owner = [](Simulation &sim, int &alive) -> Process {
+            const Starts starts{sim, alive};
+            const Process owned = watched(sim, alive);
+            co_await wait(100.0);
+        };
+        int alive = 0;
+        Simulation sim(options);
+        for (int i = 0; i < 3; ++i)
+            sim.start(owner(sim, alive));
+        sim.at(50.0, [owned = std::make_shared<Process>(watched(sim, alive))] {});
+        sim.run_until(1.0);
+    });
+}
+
+TEST("a process that is not started and outlives its simulation ends the program") {
+    CHECK_EQUAL(ends_by([] {
+                    int alive = 0;
+                    std::optional<Process> later;
+                    Simulation sim;
+                    later.emplace(watched(sim, alive));
+                }),
+                SIGABRT);
 }

@@ -103,8 +103,15 @@ bool Kernel::dispatch(double limit, std::uint64_t most) {
 }
 
 bool Kernel::wait_at(ProcessState &process, double time, void *coroutine) {
+    if (switcher_ != nullptr) [[unlikely]] {
+        need_no_unwinding(process);
+        schedule_process(process, time);
+        block(process);
+        return false;
+    }
     schedule_process(process, time);
-    return suspend(process, coroutine);
+    process.resume_at(coroutine);
+    return true;
 }
 
 /// Advances the motion to the next event or to `limit`. False if work became due before or there.

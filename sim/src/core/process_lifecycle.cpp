@@ -51,6 +51,8 @@ Details &Kernel::details(ProcessState &process) {
 }
 
 void Kernel::activate(ProcessState &process) {
+    if (has(process, ProcessState::cancelled))
+        return; // destructors of its locals may run now: it must not be scheduled any more
     switch (process.place) {
     case Place::Passive:
         schedule_now(process);
@@ -120,14 +122,18 @@ void Kernel::cancel(ProcessState &process) {
     process.flags |= ProcessState::cancelled;
     if (process.place != Place::Running)
         stop_waiting(process);
-    if (!running_ || process.kind == Kind::NewProcess) {
-        const StackWatch watch(running_ ? nullptr : switcher_.get());
-        return destroy(process);
-    }
-    // Its locals are destroyed before the next event, not in the middle of another process's step: copied
-    // stacks are not in place there.
+    if (process.kind == Kind::NewProcess)
+        return destroy(process); // it has no stack yet
+    // Its locals are destroyed before the next event, not in the middle of another process's step, nor of the
+    // destruction of another one's locals: copied stacks are not in place there.
     cancelled_.emplace_back(&process, process.serial);
     attention_ = true;
+    if (running_ || destroying_)
+        return;
+    const StackWatch watch(switcher_.get());
+    destroying_ = true;
+    reap();
+    destroying_ = false;
 }
 
 /// Destroys the cancelled processes.

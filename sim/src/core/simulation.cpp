@@ -2,6 +2,7 @@
 #include "widthwise/sim/simulation.hpp"
 
 #include "core/each_process.hpp"
+#include "core/frames.hpp"
 #include "core/number.hpp"
 #include "switching/stacks.hpp"
 #include "widthwise/sim/process.hpp"
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 namespace widthwise::sim {
 namespace {
@@ -20,6 +22,11 @@ constexpr double forever = std::numeric_limits<double>::infinity();
 /// How much of a freed block ProcessRef and EventRef may still read.
 constexpr std::size_t kept_of_frames = state_offset + sizeof(Node);
 constexpr std::size_t kept_of_calls = sizeof(Node);
+
+[[noreturn]] void give_up(const char *why) {
+    std::fprintf(stderr, "widthwise::sim: %s\n", why);
+    std::abort();
+}
 
 } // namespace
 
@@ -42,21 +49,31 @@ detail::Kernel::Kernel(const Options &options)
 Simulation::Simulation(const Options &options) : Kernel(options), random_(options.seed) {}
 
 Simulation::~Simulation() {
-    if (running_) {
-        std::fputs("widthwise::sim: a simulation was destroyed from within its own run()\n", stderr);
-        std::abort();
-    }
+    if (running_)
+        give_up("a simulation was destroyed from within its own run()");
     {
         const StackWatch watch(switcher_.get());
+        destroying_ = true;
         reap();
         ending_ = true;
-        each_process([&](ProcessState &process) { destroy(process); });
+        // A process that is owned is destroyed by its owner, which may be another process's local.
+        for (bool found = true; std::exchange(found, false);) // destructors may start more
+            each_process([&](ProcessState &process) {
+                if (detail::has(process, ProcessState::owned))
+                    return;
+                destroy(process);
+                found = true;
+            });
     }
     while (Node *node = agenda_.pop(forever))
         if (node->kind == Kind::Event) {
             node->serial = 0;
             static_cast<EventNode *>(node)->dispose(*static_cast<EventNode *>(node), nullptr);
         }
+    each_process([](ProcessState &process) {
+        if (detail::has(process, ProcessState::owned))
+            give_up("a simulation was destroyed before a Process that was made in it and not started");
+    });
     for (Resource *resource : resources_)
         if (resource != nullptr)
             resource->sim_ = nullptr;

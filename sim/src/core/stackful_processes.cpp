@@ -4,6 +4,8 @@
 #include "widthwise/sim/detail/kernel.hpp"
 
 #include <coroutine>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -63,17 +65,29 @@ void Kernel::free_stack(ProcessState &process, Context &context) {
 }
 
 void Kernel::block(ProcessState &process) {
-    // While the stack unwinds, a destructor or a catch (...) cannot wait: Unwind is thrown once more.
-    if (!has(process, ProcessState::unwinding))
-        leave_context(*switcher_, *static_cast<Context *>(process.context), false);
+    leave_context(*switcher_, *static_cast<Context *>(process.context), false);
     if (has(process, ProcessState::unwinding))
         throw Unwind();
+}
+
+/// Ends the program rather than loop for ever.
+void Kernel::unwind_again(ProcessState &process) {
+    constexpr std::uint32_t most = 1000;
+    if (++waits_unwound_ > most) {
+        const UsedAfterEnd error("a process that is being destroyed goes on waiting: its catch (...) must "
+                                 "rethrow what a wait throws",
+                                 error_context(&process));
+        std::fprintf(stderr, "widthwise::sim: %s\n", error.what());
+        std::abort();
+    }
+    throw Unwind();
 }
 
 /// Ends a process by throwing Unwind through its stack.
 void Kernel::unwind_stack(ProcessState &process) {
     auto *context = static_cast<Context *>(process.context);
     process.flags |= ProcessState::unwinding;
+    waits_unwound_ = 0;
     ProcessState *const outer = std::exchange(current_, &process);
     enter_context(*switcher_, *context);
     current_ = outer;

@@ -39,6 +39,7 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
 
     /// Begins; true if there is nothing to wait for.
     bool start(ProcessState &owner) {
+        detail::Kernel::need_no_unwinding(owner);
         belong_to(owner);
         if (self().begin(owner))
             return true;

@@ -15,12 +15,14 @@ class Self {
 
     void wait(double delay) {
         detail::Kernel &kernel = state_->kernel();
+        detail::Kernel::need_no_unwinding(*state_);
         kernel.schedule_process(*state_, kernel.now() + delay);
         kernel.block(*state_);
         detail::Kernel::after_wait(*state_);
     }
 
     void passivate() {
+        detail::Kernel::need_no_unwinding(*state_);
         state_->place = Place::Passive;
         state_->kernel().block(*state_);
         detail::Kernel::after_wait(*state_);

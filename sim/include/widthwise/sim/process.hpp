@@ -74,6 +74,7 @@ class [[nodiscard]] Passivate {
             detail::Kernel::refuse_second_await("the wait for an activation",
                                                 handle.promise().process_state());
         process_ = &handle.promise().process_state();
+        detail::Kernel::need_no_unwinding(*process_);
         process_->place = Place::Passive;
         return process_->kernel().suspend(*process_, handle.address());
     }
@@ -84,7 +85,8 @@ class [[nodiscard]] Passivate {
 };
 inline Passivate passivate() noexcept { return {}; }
 
-/// The return type of a process's body. It owns the process until the process is started.
+/// The return type of a process's body. It owns the process until the process is started, and must be
+/// destroyed before the simulation.
 class [[nodiscard]] Process {
   public:
     struct promise_type : ProcessState {
@@ -140,7 +142,7 @@ class [[nodiscard]] Process {
         }
     };
 
-    explicit Process(ProcessState &state) noexcept : state_(&state) {}
+    explicit Process(ProcessState &state) noexcept : state_(&state) { state.flags |= ProcessState::owned; }
     Process(Process &&other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
     Process &operator=(Process &&other) noexcept {
         std::swap(state_, other.state_);
@@ -151,7 +153,10 @@ class [[nodiscard]] Process {
     /// Null after release().
     [[nodiscard]] ProcessState *state() const noexcept { return state_; }
     /// Passes the process's ownership to its simulation.
-    ProcessState &release() noexcept { return *std::exchange(state_, nullptr); }
+    ProcessState &release() noexcept {
+        state_->flags &= static_cast<std::uint8_t>(~ProcessState::owned);
+        return *std::exchange(state_, nullptr);
+    }
 
   private:
     ProcessState *state_;

@@ -78,6 +78,12 @@ class Kernel {
     }
     /// The same for a process that has a stack.
     void block(ProcessState &process);
+    /// Every wait calls this before it schedules or enqueues anything. While a process's stack is unwound,
+    /// neither a destructor nor a `catch (...)` that has kept Unwind can wait: Unwind is thrown once more.
+    static void need_no_unwinding(ProcessState &process) {
+        if ((process.flags & ProcessState::unwinding) != 0) [[unlikely]]
+            process.kernel().unwind_again(process);
+    }
     /// Schedules the current process `delay` from now, and suspends it. A delay of 0 calls no function, so
     /// that few registers are saved around it.
     [[gnu::always_inline]] bool wait(ProcessState &process, double delay, void *coroutine) {
@@ -203,6 +209,7 @@ class Kernel {
     void allocate_stack(ProcessState &process);
     void free_stack(ProcessState &process, Context &context);
     void unwind_stack(ProcessState &process);
+    [[noreturn]] void unwind_again(ProcessState &process);
 
     // Process lifecycle (process_lifecycle.cpp)
     template <class Visit> void each_process(Visit visit);
@@ -227,6 +234,7 @@ class Kernel {
     bool stopped_ = false;
     bool running_ = false;
     bool ending_ = false;
+    bool destroying_ = false; // outside of run(): cancelled processes are destroyed one after the other
     // Events are counted down: the count itself shows when the next check for a loop is due.
     std::uint64_t counted_;
     std::uint64_t until_check_;
@@ -235,6 +243,7 @@ class Kernel {
     std::uint32_t serial_ = 0;
     std::size_t alive_ = 0;
     bool context_ended_ = false;
+    std::uint32_t waits_unwound_ = 0; // of the process whose stack is being unwound
     // The check for a loop: the time at its first check there, and the events until then.
     double watched_time_ = std::numeric_limits<double>::quiet_NaN();
     std::uint64_t watched_events_ = 0;

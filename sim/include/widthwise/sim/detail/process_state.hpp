@@ -36,6 +36,7 @@ struct ProcessState : Node {
     static constexpr std::uint8_t plain = 4;
     static constexpr std::uint8_t cancelled = 8;
     static constexpr std::uint8_t held_many = 16; // `held` has wrapped around at least once
+    static constexpr std::uint8_t owned = 32;     // by a Process, whose destructor refers to it
 
     /// The simulation, found through the memory of the process: the state needs no pointer to it.
     [[nodiscard]] Simulation &sim() const noexcept;
@@ -65,7 +66,8 @@ struct PlainFrame {
     void (*dispose)(PlainFrame &) noexcept;
 };
 
-/// Thrown through a process's stack to destroy its locals. A `catch (...)` in a process must rethrow it.
+/// Thrown through a process's stack to destroy its locals. A `catch (...)` in a process must rethrow it; the
+/// next wait throws it again.
 struct Unwind {};
 
 /// A scheduled call.
