@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <string>
 
 using namespace widthwise::sim;
@@ -453,4 +454,28 @@ TEST("a chain of tasks is one event, and other events keep their order") {
         }
         CHECK_EQUAL(hashes[0], hashes[1]);
     });
+}
+
+TEST("a resource that outlives its simulation is named when it is used") {
+    std::optional<Simulation> sim(std::in_place);
+    Facility till(*sim, "till");
+    Store store(*sim, 3, "shelf");
+    Queue queue(*sim, "line");
+    sim.reset();
+    CHECK_THROWS(till.release(), WrongState);
+    CHECK_THROWS(till.break_down(), WrongState);
+    CHECK_THROWS(store.clear_statistics(), WrongState);
+    CHECK(!queue.wake());
+    std::string error;
+    try {
+        (void)store.report();
+    } catch (const WrongState &wrong) {
+        error = wrong.what();
+    }
+    CHECK(holds(error, "store \"shelf\" was used after its simulation had been destroyed"));
+    try {
+        (void)till.utilisation();
+        CHECK(false);
+    } catch (const WrongState &) {
+    }
 }

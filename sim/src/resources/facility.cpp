@@ -104,10 +104,10 @@ void Facility::break_down(bool interrupts) {
     const bool served =
         holder_ != nullptr && (holder_->place == Place::Ring || holder_->place == Place::Listed);
     broken_ = true;
-    down_.set(sim_->now(), 1.0);
+    down_.set(sim().now(), 1.0);
     if (!served)
         return; // the holder waits for something else, and will release the facility
-    use_.set(sim_->now(), 0.0);
+    use_.set(sim().now(), 0.0);
     ProcessState &process = *holder_;
     if (!interrupts)
         return stop_holder();
@@ -120,7 +120,7 @@ void Facility::repair() {
     if (!broken_)
         return;
     broken_ = false;
-    down_.set(sim_->now(), 0.0);
+    down_.set(sim().now(), 0.0);
     if (holder_ == nullptr)
         next();
 }
@@ -142,14 +142,14 @@ void Facility::refuse_release() {
 }
 
 std::string Facility::report() const {
-    const double now = sim_->now();
+    const double now = sim().now();
     return shown() + field("utilisation", use_.mean(now)) + field("served", static_cast<double>(served_)) +
            field("preemptions", static_cast<double>(preemptions_)) + field("down", down_.mean(now)) + '\n' +
            queue_report(wait_queue_, now);
 }
 
 void Facility::clear_statistics() {
-    const double now = sim_->now();
+    const double now = sim().now();
     use_.clear(now);
     down_.clear(now);
     wait_queue_.clear_statistics(now);

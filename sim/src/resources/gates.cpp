@@ -40,8 +40,8 @@ std::size_t Queue::wake_all() {
     return woken;
 }
 
-std::string Queue::report() const { return shown() + '\n' + queue_report(wait_queue_, sim_->now()); }
-void Queue::clear_statistics() { wait_queue_.clear_statistics(sim_->now()); }
+std::string Queue::report() const { return shown() + '\n' + queue_report(wait_queue_, sim().now()); }
+void Queue::clear_statistics() { wait_queue_.clear_statistics(sim().now()); }
 
 // -- Semaphore
 // --------------------------------------------------------------------------------------------------
@@ -79,9 +79,9 @@ void Semaphore::release() {
 
 std::string Semaphore::report() const {
     return shown() + field("count", static_cast<double>(count_)) + '\n' +
-           queue_report(wait_queue_, sim_->now());
+           queue_report(wait_queue_, sim().now());
 }
-void Semaphore::clear_statistics() { wait_queue_.clear_statistics(sim_->now()); }
+void Semaphore::clear_statistics() { wait_queue_.clear_statistics(sim().now()); }
 
 // -- Barrier
 // ----------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ bool Barrier::Arrive::begin(ProcessState &owner) {
 
 std::string Barrier::report() const {
     return shown() + field("openings", static_cast<double>(openings_)) + '\n' +
-           queue_report(wait_queue_, sim_->now());
+           queue_report(wait_queue_, sim().now());
 }
-void Barrier::clear_statistics() { wait_queue_.clear_statistics(sim_->now()); }
+void Barrier::clear_statistics() { wait_queue_.clear_statistics(sim().now()); }
 
 } // namespace widthwise::sim

@@ -22,4 +22,8 @@ void Resource::refuse_other_simulation(const ProcessState &process) const {
                      process.kernel().error_context(&process));
 }
 
+void Resource::refuse_without_simulation() const {
+    throw WrongState(shown() + " was used after its simulation had been destroyed", {});
+}
+
 } // namespace widthwise::sim

@@ -58,15 +58,15 @@ void Store::admit() {
 }
 
 std::string Store::report() const {
-    const double now = sim_->now();
+    const double now = sim().now();
     return shown() + field("capacity", static_cast<double>(capacity_)) + field("utilisation", utilisation()) +
            field("used", static_cast<double>(used_)) + field("most used", use_.greatest()) + '\n' +
            queue_report(wait_queue_, now);
 }
 
 void Store::clear_statistics() {
-    use_.clear(sim_->now());
-    wait_queue_.clear_statistics(sim_->now());
+    use_.clear(sim().now());
+    wait_queue_.clear_statistics(sim().now());
 }
 
 } // namespace widthwise::sim

@@ -76,7 +76,7 @@ class Facility : public Resource {
     [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// 1 while held, 0 while not.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
-    [[nodiscard]] double utilisation() const noexcept { return use_.mean(sim_->now()); }
+    [[nodiscard]] double utilisation() const { return use_.mean(sim().now()); }
     /// 1 while broken.
     [[nodiscard]] const TStat &down() const noexcept { return down_; }
     [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }

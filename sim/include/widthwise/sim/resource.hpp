@@ -8,7 +8,9 @@
 
 namespace widthwise::sim {
 
-/// It registers itself for reports. A process that waits in it when it is destroyed waits for ever.
+/// It registers itself for reports. A process that waits in it when it is destroyed waits for ever. Once its
+/// simulation has been destroyed, it can only be destroyed, too: what asks it for a time or changes it throws
+/// WrongState.
 class Resource {
   public:
     Resource(Simulation &sim, std::string_view name);
@@ -28,13 +30,20 @@ class Resource {
     [[nodiscard]] virtual const char *kind() const noexcept = 0;
     /// `process` has ended: releases what it holds. False if it holds nothing.
     virtual bool forget(ProcessState &) noexcept { return false; }
-    [[nodiscard]] detail::Kernel &kernel() const noexcept { return sim_->kernel(); }
+    /// Throws WrongState once the simulation has been destroyed.
+    [[nodiscard]] Simulation &sim() const {
+        if (sim_ == nullptr) [[unlikely]]
+            refuse_without_simulation();
+        return *sim_;
+    }
+    [[nodiscard]] detail::Kernel &kernel() const { return sim().kernel(); }
     /// Only processes of the same simulation may wait here.
     void check_owner(const ProcessState &process) const {
-        if (&process.kernel() != &kernel()) [[unlikely]]
+        if (&process.sim() != sim_) [[unlikely]]
             refuse_other_simulation(process);
     }
     [[noreturn]] void refuse_other_simulation(const ProcessState &process) const;
+    [[noreturn]] void refuse_without_simulation() const;
 
     Simulation *sim_; // null once the simulation has been destroyed
     std::string name_;

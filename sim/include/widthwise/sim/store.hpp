@@ -41,8 +41,8 @@ class Store : public Resource {
     [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// Places used, over time.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
-    [[nodiscard]] double utilisation() const noexcept {
-        return use_.mean(sim_->now()) / static_cast<double>(capacity_);
+    [[nodiscard]] double utilisation() const {
+        return use_.mean(sim().now()) / static_cast<double>(capacity_);
     }
     [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
@@ -53,9 +53,9 @@ class Store : public Resource {
     [[nodiscard]] const char *kind() const noexcept override { return "store"; }
 
   private:
-    void set_used(std::uint64_t used) noexcept {
+    void set_used(std::uint64_t used) {
+        use_.set(sim().now(), static_cast<double>(static_cast<std::int64_t>(used)));
         used_ = used;
-        use_.set(sim_->now(), static_cast<double>(static_cast<std::int64_t>(used)));
     }
     void admit();
 
