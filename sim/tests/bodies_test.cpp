@@ -79,6 +79,54 @@ Process in_many(Simulation &, int &done) {
     if (co_await any_of(wait(1.0)) == 0)
         done = 1;
 }
+Process in_five_switches(Simulation &, int &done) {
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 5;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 4;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 3;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 2;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 1;
+    }
+}
+Process in_six_switches(Simulation &, int &done) {
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 6;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 5;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 4;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 3;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 2;
+    }
+    switch (co_await any_of(wait(1.0))) {
+    case 0:
+        done = 1;
+    }
+}
 
 // Something is declared, or the condition awaits no longer.
 Process declares_before(Simulation &, int &done) {
@@ -173,6 +221,8 @@ TEST(
             IS_REFUSED(in_try);
             IS_REFUSED(after_others);
             IS_REFUSED(in_many);
+            IS_REFUSED(in_five_switches);
+            IS_REFUSED(in_six_switches);
         },
         {.seed = 42});
 }

@@ -255,3 +255,27 @@ TEST("processes that still wait when nothing is scheduled can be listed") {
         CHECK_EQUAL(waiting_names, std::string("Kant waits; Hume waits; "));
     });
 }
+
+TEST("a negative delay is refused however small it is beside the time") {
+    everywhere_with_seed_42([](const Options &given) {
+        Options options = given;
+        options.start = 1e6;
+        const auto refused = [&](auto make) {
+            Simulation sim(options);
+            const auto waits = [](Simulation &, decltype(make) what) -> Process { co_await what(); };
+            sim.start(waits(sim, make), "clerk");
+            return message<TimeBackwards>(sim);
+        };
+        const std::string expected =
+            "time would run backwards by 9.9999999999999998e-13: process \"clerk\" (1) "
+            "at time 1000000, seed 42";
+        CHECK_EQUAL(refused([] { return wait(-1e-12); }), expected);
+        CHECK_EQUAL(refused([] { return any_of(wait(-1e-12)); }), expected);
+        Simulation sim(options);
+        CHECK_THROWS(sim.after(-1e-12, [] {}), TimeBackwards);
+        sim.after(-0.0, [] {});
+        sim.after(1e-12, [] {});
+        sim.run();
+        CHECK_EQUAL(sim.events(), 2u);
+    });
+}

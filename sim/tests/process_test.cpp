@@ -7,8 +7,12 @@
 #include "widthwise/sim/store.hpp"
 
 #include <any>
+#include <cstring>
+#include <fstream>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 using namespace widthwise::sim;
 using namespace event_trace;
@@ -365,4 +369,63 @@ TEST("two simulations in one program do not know of each other") {
     CHECK_EQUAL(first.now(), 1.0);
     CHECK_EQUAL(second.now(), 5.0);
     CHECK_EQUAL(trace.text(), std::string("1:inner 1:outer"));
+}
+
+namespace {
+
+struct NoMove {
+    NoMove() = default;
+    NoMove(NoMove &&) { throw std::runtime_error("no move"); }
+};
+
+Process takes(Simulation &, NoMove) { co_await wait(1.0); }
+
+/// Bytes of address space in use.
+std::size_t address_space() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// A large frame.
+Process roomy(Simulation &, int &sum) {
+    char room[1500];
+    std::memset(room, 1, sizeof room);
+    co_await wait(1.0);
+    for (const char each : room)
+        sum += each;
+}
+
+} // namespace
+
+TEST("a process whose parameter cannot be moved leaves nothing behind") {
+    // What the simulation gets is not zero: freeing much makes glibc keep what is freed next.
+    for (const std::size_t bytes : {std::size_t{1} << 22, std::size_t{1} << 20, std::size_t{1} << 20}) {
+        const std::align_val_t aligned{65536};
+        void *memory = ::operator new(bytes, aligned);
+        std::memset(memory, 0xff, bytes);
+        asm volatile("" : : "r"(memory) : "memory"); // the compiler does not leave the filling out
+        ::operator delete(memory, aligned);
+    }
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        CHECK_THROWS(takes(sim, NoMove()), std::runtime_error);
+        CHECK(sim.processes().empty());
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+TEST("processes with large frames share what the system gives") {
+    Simulation sim;
+    int sum = 0;
+    constexpr int many = 2000;
+    [[maybe_unused]] const std::size_t before = address_space();
+    for (int i = 0; i < many; ++i)
+        sim.start(roomy(sim, sum));
+#if !defined(__SANITIZE_ADDRESS__)
+    CHECK(address_space() - before < std::size_t{many} * 2500 + (8 << 20));
+#endif
+    CHECK_EQUAL(sim.processes().size(), std::size_t{many});
+    sim.run();
+    CHECK_EQUAL(sum, many * 1500);
 }

@@ -400,3 +400,32 @@ TEST("a facility is preempted from a holder that the same event has cancelled") 
         CHECK_EQUAL(till.served(), 3u);
     });
 }
+
+TEST("an interrupted process learns from holder() whether it was preempted at that time") {
+    everywhere([](const Options &options) {
+        for (const bool preempted : {true, false}) {
+            Simulation sim(options);
+            Facility till(sim, "till");
+            const auto clerk = [](Simulation &sim, Facility &till, bool lost) -> Process {
+                co_await till.seize();
+                bool interrupted = false;
+                try {
+                    co_await wait(5.0);
+                } catch (const Interrupted &) {
+                    interrupted = true;
+                }
+                CHECK(interrupted);
+                CHECK_EQUAL(till.holder() == sim.current(), !lost);
+                if (!lost)
+                    till.release();
+            };
+            const ProcessRef ref = sim.start(clerk(sim, till, preempted));
+            EventTrace trace(sim);
+            if (preempted)
+                sim.start(push(sim, trace, till, "boss", 9, 3.0), {}, 1.0);
+            sim.at(2.0, [=] { ref.interrupt(); });
+            sim.run();
+            CHECK(!till.busy());
+        }
+    });
+}

@@ -12,7 +12,7 @@ bool Timer::begin(ProcessState &owner) {
         if (node.place != Place::Passive)
             self.process->kernel().unschedule(node);
     };
-    kernel.schedule(node_, kernel.now() + delay_, priority_of(owner.rank));
+    kernel.schedule(node_, kernel.later(delay_), priority_of(owner.rank));
     return false;
 }
 

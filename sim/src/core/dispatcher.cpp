@@ -102,14 +102,14 @@ bool Kernel::dispatch(double limit, std::uint64_t most) {
     }
 }
 
-bool Kernel::wait_at(ProcessState &process, double time, void *coroutine) {
+bool Kernel::wait_for(ProcessState &process, double delay, void *coroutine) {
     if (switcher_ != nullptr) [[unlikely]] {
         need_no_unwinding(process);
-        schedule_process(process, time);
+        schedule_process(process, later(delay));
         block(process);
         return false;
     }
-    schedule_process(process, time);
+    schedule_process(process, later(delay));
     process.resume_at(coroutine);
     return true;
 }

@@ -29,6 +29,13 @@ void Kernel::refuse_time(double time) const {
     throw TimeBackwards("time would run backwards to " + number(time), error_context());
 }
 
+void Kernel::refuse_delay(double delay) const {
+    const double time = now_ + delay;
+    if (time < now_)
+        refuse_time(time);
+    throw TimeBackwards("time would run backwards by " + number(-delay), error_context());
+}
+
 void Kernel::refuse_sequence() const {
     throw BadRequest("a simulation can schedule 2^48 times and has", error_context());
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace widthwise::sim {
 
@@ -13,35 +14,33 @@ Pool::~Pool() {
 }
 
 std::byte *Pool::take(std::size_t bytes) {
-    chunks_.reserve(chunks_.size() + 1);
+    if (chunks_.size() == chunks_.capacity())
+        chunks_.reserve(2 * chunks_.size() + 16);
     auto *memory = static_cast<std::byte *>(::operator new (bytes, std::align_val_t{slab_size}));
     chunks_.push_back({memory, bytes});
     reserved_ += bytes;
     return memory;
 }
 
-Pool::Slab *Pool::add_slab(std::size_t block, std::size_t kind) {
-    std::byte *memory = nullptr;
-    std::size_t bytes = slab_size;
-    if (kind == 0) {
-        // Only the block's start needs to be found by the mask.
-        bytes = header + block;
-        memory = take(bytes);
-        free_slabs_ = 0;
-    } else if (free_slabs_ == 0) {
-        memory = take(slabs_in_chunk * slab_size);
-        free_slabs_ = slabs_in_chunk - 1;
-    } else {
-        const Chunk &chunk = chunks_.back();
-        memory = chunk.memory + chunk.bytes - free_slabs_ * slab_size;
-        --free_slabs_;
+std::byte *Pool::take_slab() {
+    if (free_slabs_ == 0) {
+        next_slab_ = take(slabs_in_chunk * slab_size);
+        free_slabs_ = slabs_in_chunk;
     }
+    --free_slabs_;
+    return std::exchange(next_slab_, next_slab_ + slab_size);
+}
+
+/// `kind` is 0 for blocks larger than 1024 bytes.
+Pool::Slab *Pool::add_slab(std::size_t block, std::size_t kind) {
+    // Only the block's start needs to be found by the mask.
+    const bool shared = block <= largest_shared;
+    const std::size_t bytes = shared ? slab_size : header + block;
+    std::byte *memory = shared ? take_slab() : take(bytes);
     const auto count = static_cast<std::uint32_t>((bytes - header) / block);
     Slab *slab = new (memory) Slab{this, owner_, all_, block, count, 0, static_cast<std::uint32_t>(kind)};
     poison(memory + header, bytes - header);
     all_ = slab;
-    if (kind != 0)
-        slabs_[kind] = slab;
     return slab;
 }
 
@@ -55,7 +54,12 @@ void *Pool::allocate_large(std::size_t size) {
         large_[kind] = *static_cast<void **>(block);
         return block;
     }
-    return carve(*add_slab(rounded, 0));
+    if (rounded > largest_shared)
+        return carve(*add_slab(rounded, 0));
+    Slab *&slab = large_slabs_[kind];
+    if (slab == nullptr || slab->used == slab->count)
+        slab = add_slab(rounded, 0);
+    return carve(*slab);
 }
 
 } // namespace widthwise::sim

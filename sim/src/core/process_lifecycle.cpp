@@ -51,8 +51,6 @@ Details &Kernel::details(ProcessState &process) {
 }
 
 void Kernel::activate(ProcessState &process) {
-    if (has(process, ProcessState::cancelled))
-        return; // destructors of its locals may run now: it must not be scheduled any more
     switch (process.place) {
     case Place::Passive:
         schedule_now(process);

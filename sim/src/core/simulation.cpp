@@ -86,7 +86,7 @@ ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_
 ProcessRef Simulation::start(Process process, std::string_view name, double delay, std::int16_t priority) {
     ProcessState &state = take_over(process, name, priority);
     try {
-        schedule(state, now_ + delay, priority);
+        schedule(state, later(delay), priority);
     } catch (...) {
         cancel(state);
         throw;

@@ -55,8 +55,11 @@ void StackPool::take(Context &context) {
         free_.pop_back();
         return forget_frames(context.stack, context.size);
     }
-    all_.reserve(all_.size() + 1);
-    free_.reserve(all_.size() + 1); // so that giving back cannot fail
+    if (all_.size() == all_.capacity()) {
+        const std::size_t more = 2 * all_.size() + 16;
+        free_.reserve(more); // so that giving back cannot fail
+        all_.reserve(more);
+    }
     const std::size_t bytes = size_ + 2 * page;
     void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);

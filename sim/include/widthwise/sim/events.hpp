@@ -30,7 +30,7 @@ class Event {
         cancel();
         next_ = sim_->at(time, Action{this}, priority_);
     }
-    void after(double delay) { at(sim_->now() + delay); }
+    void after(double delay) { at(sim_->kernel().later(delay)); }
     [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
     /// Does nothing if nothing is scheduled.
     void cancel() {
@@ -75,7 +75,7 @@ class Sampler {
 
     /// Begins now, or `delay` from now.
     void start(double delay = 0.0) {
-        start_ = sim_->now() + delay;
+        start_ = sim_->kernel().later(delay);
         count_ = 0.0;
         event_.at(start_);
     }

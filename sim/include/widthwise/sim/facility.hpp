@@ -3,9 +3,10 @@
 // A holder that waits for a time (is being served) can be stopped: by a process that preempts with a higher
 // priority, or by a breakdown. Its remaining time is kept, and continues when it holds the facility again.
 // The facility therefore changes its holder's schedule, and a holder that waits for something other than time
-// cannot be preempted (WrongState). Invariants: a working facility with waiting processes is held; a
-// preempted process comes before waiting ones of equal priority; the wait queue is ordered by priority, then
-// by arrival.
+// cannot be preempted (WrongState). An interrupt of a stopped process ends its claim: whoever handles
+// Interrupted asks holder() before it releases the facility. Invariants: a working facility with waiting
+// processes is held; a preempted process comes before waiting ones of equal priority; the wait queue is
+// ordered by priority, then by arrival.
 #pragma once
 
 #include "widthwise/sim/process.hpp"

@@ -16,7 +16,7 @@ class Self {
     void wait(double delay) {
         detail::Kernel &kernel = state_->kernel();
         detail::Kernel::need_no_unwinding(*state_);
-        kernel.schedule_process(*state_, kernel.now() + delay);
+        kernel.schedule_process(*state_, kernel.later(delay));
         kernel.block(*state_);
         detail::Kernel::after_wait(*state_);
     }
@@ -31,6 +31,7 @@ class Self {
     /// `self(till.seize())` for `co_await till.seize()`. The operation lives in the simulation's memory: a
     /// copied stack is not at its own addresses while the process waits.
     template <Waitable Operation> decltype(auto) operator()(Operation operation) {
+        static_assert(alignof(Operation) <= Pool::alignment);
         struct Release {
             Operation *held;
             ~Release() {
@@ -66,7 +67,15 @@ template <class Body> Process function(Simulation &sim, Body body) {
         throw SwitchingUnavailable(
             "a plain function cannot be a process on coroutines; choose a stackful back-end",
             sim.error_context());
-    auto *frame = new (kernel.frames().allocate(sizeof(Frame))) Frame(std::move(body));
+    static_assert(alignof(Body) <= Pool::alignment, "a body's captures cannot be aligned to more");
+    void *memory = kernel.allocate_frame(sizeof(Frame));
+    Frame *frame = nullptr;
+    try {
+        frame = new (memory) Frame(std::move(body));
+    } catch (...) {
+        Pool::release(memory);
+        throw;
+    }
     frame->state.kind = Kind::NewProcess;
     frame->state.flags = ProcessState::plain;
     frame->invoke = [](PlainFrame &plain) {

@@ -28,7 +28,9 @@ class Pool {
     Pool(const Pool &) = delete;
     Pool &operator=(const Pool &) = delete;
 
-    /// Aligned to 16 bytes.
+    /// Of every block.
+    static constexpr std::size_t alignment = 16;
+
     void *allocate(std::size_t size) {
         const std::size_t kind = (size + grain - 1) / grain;
         if (kind < kinds) [[likely]] {
@@ -40,7 +42,7 @@ class Pool {
             Slab *slab = slabs_[kind];
             if (slab != nullptr && slab->used < slab->count)
                 return carve(*slab);
-            return carve(*add_slab(kind * grain, kind));
+            return carve(*(slabs_[kind] = add_slab(kind * grain, kind)));
         }
         return allocate_large(size);
     }
@@ -64,9 +66,10 @@ class Pool {
     [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
 
   private:
-    static constexpr std::size_t grain = 16;
+    static constexpr std::size_t grain = alignment;
     static constexpr std::size_t kinds = 65; // blocks up to 1024 bytes
     static constexpr std::size_t slab_size = 65536;
+    static constexpr std::size_t largest_shared = slab_size / 4; // larger blocks have a slab each
     static constexpr std::size_t header = 64;
 
     struct Slab {
@@ -76,7 +79,7 @@ class Pool {
         std::size_t size; // of a block
         std::uint32_t count;
         std::uint32_t used; // blocks handed out at least once
-        std::uint32_t kind; // 0: large, one block
+        std::uint32_t kind; // 0: larger than 1024 bytes
     };
     static_assert(sizeof(Slab) <= header);
 
@@ -123,15 +126,18 @@ class Pool {
     }
 
     Slab *add_slab(std::size_t block, std::size_t kind);
+    std::byte *take_slab();
     std::byte *take(std::size_t bytes);
     void *allocate_large(std::size_t size);
 
     std::array<void *, kinds> free_{};
     std::array<Slab *, kinds> slabs_{}; // the one being carved
     std::array<void *, 40> large_{};
+    std::array<Slab *, 4> large_slabs_{}; // the ones being carved
     Slab *all_ = nullptr;
     std::vector<Chunk> chunks_;
-    std::size_t free_slabs_ = 0; // at the end of the last chunk
+    std::byte *next_slab_ = nullptr; // the rest of the last chunk of slabs
+    std::size_t free_slabs_ = 0;     // in it
     std::size_t kept_;
     void *owner_;
     std::size_t reserved_ = 0;

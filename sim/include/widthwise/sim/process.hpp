@@ -106,13 +106,13 @@ class [[nodiscard]] Process {
         template <class... Arguments>
         [[gnu::always_inline]] static void *operator new(std::size_t size, Simulation &owner,
                                                          Arguments &&...) {
-            return owner.kernel().frames().allocate(size);
+            return owner.kernel().allocate_frame(size);
         }
         template <class Object, class... Arguments>
         requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>)
             [[gnu::always_inline]] static void *
             operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
-            return owner.kernel().frames().allocate(size);
+            return owner.kernel().allocate_frame(size);
         }
         static void operator delete(void *frame) noexcept { Pool::release(frame); }
 
@@ -121,7 +121,8 @@ class [[nodiscard]] Process {
         /// The frame's address as the promise computes it; valid until the process begins.
         [[nodiscard]] void *frame() const noexcept { return context; }
         /// The compiler has misplaced the frame. The state must not look alive to a walk over the pool.
-        void disown() noexcept {
+        void disown(void *block) noexcept {
+            detail::Kernel::clear_serial(block);
             static_cast<Node &>(*this) = Node();
             kind = Kind::Process;
             flags = cancelled;

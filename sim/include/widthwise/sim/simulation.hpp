@@ -48,7 +48,7 @@ class Simulation : private detail::Kernel {
     /// Calls `call()` or `call(Simulation &)` at a time, or after a delay.
     template <class Call> EventRef at(double time, Call call, std::int16_t priority = 0);
     template <class Call> EventRef after(double delay, Call call, std::int16_t priority = 0) {
-        return at(now() + delay, std::move(call), priority);
+        return at(later(delay), std::move(call), priority);
     }
 
     /// Runs until nothing is scheduled, or until stop() is called. Throws what goes wrong inside a process.
@@ -125,6 +125,7 @@ template <class Call> EventRef Simulation::at(double time, Call call, std::int16
         explicit Record(Call &&c) : call(std::move(c)) {}
         Call call;
     };
+    static_assert(alignof(Call) <= Pool::alignment, "a call's captures cannot be aligned to more");
     void *memory = calls_.allocate(sizeof(Record));
     auto *record = new (memory) Record(std::move(call));
     record->kind = Kind::Event;

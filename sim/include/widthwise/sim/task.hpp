@@ -109,7 +109,7 @@ template <class Value> class [[nodiscard]] Task {
         /// The frame's address as the promise computes it; valid until the task is awaited.
         [[nodiscard]] void *frame() const noexcept { return continuation.address(); }
         /// The compiler has misplaced the frame: the task must not destroy it.
-        void disown() noexcept { continuation = nullptr; }
+        void disown(void *) noexcept { continuation = nullptr; }
         struct Final {
             [[nodiscard]] bool await_ready() const noexcept { return false; }
             void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {

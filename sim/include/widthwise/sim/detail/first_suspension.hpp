@@ -30,7 +30,7 @@ struct FirstSuspension {
         for (std::size_t off = alignof(void *); off < 512; off += alignof(void *)) {
             const auto there = std::coroutine_handle<Promise>::from_address(frame + off);
             if (there.promise().frame() == there.address()) {
-                there.promise().disown();
+                there.promise().disown(frame);
                 break;
             }
         }

@@ -23,7 +23,9 @@
 
 #include <any>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -49,6 +51,14 @@ class Kernel {
 
     // Scheduling
 
+    /// The time `delay` from now. A negative delay throws TimeBackwards, also one that the clock cannot
+    /// resolve.
+    [[nodiscard]] double later(double delay) const {
+        const double time = now_ + delay;
+        if (!(time > now_) && delay < 0.0) [[unlikely]]
+            refuse_delay(delay);
+        return time;
+    }
     void schedule(Node &node, double time, std::int16_t priority) {
         insert(node, time, rank_of(priority, next_sequence()));
     }
@@ -89,7 +99,7 @@ class Kernel {
     [[gnu::always_inline]] bool wait(ProcessState &process, double delay, void *coroutine) {
         const bool is_zero = std::bit_cast<std::uint64_t>(delay) << 1 == 0; // of either sign, and no NaN
         if (!is_zero || switcher_ != nullptr)
-            return wait_at(process, now_ + delay, coroutine);
+            return wait_for(process, delay, coroutine);
         process.resume_at(coroutine);
         schedule_now(process);
         return true;
@@ -129,7 +139,17 @@ class Kernel {
     [[nodiscard]] bool has_stacks() const noexcept { return switcher_ != nullptr; }
     /// Whether the simulation is being destroyed: resources may have been destroyed before it.
     [[nodiscard]] bool ending() const noexcept { return ending_; }
-    Pool &frames() noexcept { return frames_; }
+    /// Memory for a process. It looks dead until enlist(): its constructor may throw.
+    void *allocate_frame(std::size_t size) {
+        void *frame = frames_.allocate(size);
+        clear_serial(frame);
+        return frame;
+    }
+    /// A walk over all frames takes a serial number for a living process.
+    static void clear_serial(void *frame) noexcept {
+        std::memset(static_cast<std::byte *>(frame) + state_offset + offsetof(Node, serial), 0,
+                    sizeof(Node::serial));
+    }
     Pool &records() noexcept { return records_; }
     Details &details(ProcessState &process);
     std::uint32_t next_serial();
@@ -192,7 +212,7 @@ class Kernel {
     void dispatch_event(Node &node, bool fast_path);
     void resume(ProcessState &process, bool on_stack);
     void resume_on_stack(ProcessState &process);
-    bool wait_at(ProcessState &process, double time, void *coroutine);
+    bool wait_for(ProcessState &process, double delay, void *coroutine);
     bool between_events();
     void test_conditions();
     void rethrow_failure();
@@ -221,6 +241,7 @@ class Kernel {
 
     [[noreturn]] void refuse_sequence() const;
     [[noreturn]] void refuse_time(double time) const;
+    [[noreturn]] void refuse_delay(double delay) const;
     [[noreturn]] void raise_interrupt(ProcessState &process);
 
     double now_;
