@@ -55,7 +55,7 @@ class Kernel {
     /// resolve.
     [[nodiscard]] double later(double delay) const {
         const double time = now_ + delay;
-        if (!(time > now_) && delay < 0.0) [[unlikely]]
+        if (time <= now_ && delay < 0.0) [[unlikely]]
             refuse_delay(delay);
         return time;
     }
