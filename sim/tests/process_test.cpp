@@ -409,7 +409,7 @@ TEST("a process whose parameter cannot be moved leaves nothing behind") {
     }
     everywhere([](const Options &options) {
         Simulation sim(options);
-        CHECK_THROWS(takes(sim, NoMove()), std::runtime_error);
+        CHECK_THROWS((void)takes(sim, NoMove()), std::runtime_error);
         CHECK(sim.processes().empty());
         CHECK_EQUAL(sim.alive(), 0u);
     });
