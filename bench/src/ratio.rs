@@ -7,7 +7,7 @@ use crate::welch::{student, Ratio};
 pub struct Estimate {
     /// The mean of the one to the mean of the other.
     pub ratio: f64,
-    /// None where the denominator cannot be distinguished from 0.
+    /// None where the denominator cannot be distinguished from 0, or is less.
     pub interval: Option<Ratio>,
 }
 
@@ -47,8 +47,8 @@ pub fn of_means(above: &[f64], below: &[f64]) -> Estimate {
     let middle = x * y - margin(below, x, above, y);
     let constant = y * y - margin(above, y, above, y);
     let root = (middle * middle - square * constant).max(0.0).sqrt();
-    let interval =
-        (square > 0.0).then(|| Ratio { low: (middle - root) / square, high: (middle + root) / square });
+    let interval = (square > 0.0 && x > 0.0)
+        .then(|| Ratio { low: (middle - root) / square, high: (middle + root) / square });
     Estimate { ratio: y / x, interval }
 }
 

@@ -305,7 +305,7 @@ fn lines_are_counted_the_same_with_either_end_of_line() {
 fn a_metrics_name_with_a_character_that_misleads_is_refused() {
     refused(
         "[measure.reports]\n\"p99\\u202eus\" = \"count\"\n",
-        "2: \"p99\\u{202e}us\" cannot be a metric's name: it has an invisible character, or one that changes the direction of \
+        "2: metric \"p99\\u{202e}us\": it has an invisible character, or one that changes the direction of \
          text",
     );
 }

@@ -17,19 +17,23 @@ pub struct CoreLock {
     _file: Option<File>,
 }
 
-/// Takes the best core that is free (`busy` CPUs are used by others), or reports through `say` and waits for
-/// one. Nothing if this process may use no core.
-pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)) -> Option<CoreLock> {
-    take_in(&folder(["/run/lock", "/tmp"].map(Path::new)), topology, busy, say)
+/// Takes the best core that is free (`busy` CPUs are used by others), or waits for one: as long as `wait` is true, which is asked
+/// before each wait whether it is the first. Nothing if this process may use no core.
+pub fn take(
+    topology: &Topology,
+    busy: &BTreeSet<u32>,
+    wait: &mut dyn FnMut(bool) -> bool,
+) -> Option<CoreLock> {
+    take_in(&folder(["/run/lock", "/tmp"].map(Path::new)), topology, busy, wait)
 }
 
 fn take_in(
     folder: &Path,
     topology: &Topology,
     busy: &BTreeSet<u32>,
-    say: &mut dyn FnMut(&str),
+    wait: &mut dyn FnMut(bool) -> bool,
 ) -> Option<CoreLock> {
-    let mut reported = false;
+    let mut is_first = true;
     loop {
         let mut locked = BTreeSet::new();
         // Each refusal rules a core out, so the loop ends.
@@ -45,13 +49,10 @@ fn take_in(
                 }
             };
         }
-        if locked.is_empty() {
+        if locked.is_empty() || !wait(is_first) {
             return None;
         }
-        if !reported {
-            say("every core is being measured on by another campaign: waiting for one to end");
-            reported = true;
-        }
+        is_first = false;
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
 }
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn two_campaigns_have_two_cores_and_without_a_lock_the_reason_is_there() {
         let root = tempfile::tempdir().unwrap();
-        let take = |folder: &Path| take_in(folder, &topology(), &BTreeSet::new(), &mut |_| {}).unwrap();
+        let take = |folder: &Path| take_in(folder, &topology(), &BTreeSet::new(), &mut |_| false).unwrap();
         let locks = [take(root.path()), take(root.path())];
         assert!(locks.iter().all(|lock| lock.unlocked.is_none()), "{locks:?}");
         assert_ne!(locks[0].cpu, locks[1].cpu);

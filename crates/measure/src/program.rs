@@ -109,11 +109,16 @@ impl RunCommand {
 }
 
 /// The run command of a variant, of which a build can be trained. Variants that share a build have one: it is without their
-/// allocator and their own environment.
+/// allocator and their own environment. `digest` is of what a file or a folder contains.
 ///
 /// # Errors
 /// The command cannot be split into words.
-pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<RunCommand, String> {
+pub fn words(
+    experiment: &Experiment,
+    variant: &Variant,
+    places: &Places,
+    digest: &dyn Fn(&Path) -> String,
+) -> Result<RunCommand, String> {
     let variant = Variant {
         allocator: "glibc".to_owned(),
         environment: BTreeMap::new(),
@@ -124,8 +129,11 @@ pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let mut identity = command_words(experiment, &variant, places)?;
     let values = values(experiment, &variant, places);
     for file in launch.stdin.iter().chain(&launch.inputs).map(|file| places.here.join(file)) {
-        identity.extend([content(&file).into(), file.into_os_string()]);
+        identity.extend([digest(&file).into(), file.into_os_string()]);
     }
+    // A script of the user's, which is not built.
+    let own = identity.first().map(|word| directory(experiment, places).join(word));
+    identity.extend(own.filter(|file| file.is_file()).map(|file| digest(&file).into()));
     for (name, value) in &launch.environment {
         identity.extend([bytes::os(name), bytes::os(&placeholder::fill(value, &values))]);
     }
@@ -140,13 +148,6 @@ pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
         here: places.here.to_owned(),
         identity,
     })
-}
-
-/// A digest of a file's content; empty of a folder and of what cannot be read.
-fn content(file: &Path) -> String {
-    let mut hasher = blake3::Hasher::new();
-    let read = std::fs::File::open(file).and_then(|file| hasher.update_reader(file).map(drop));
-    read.map_or_else(|_| String::new(), |()| hasher.finalize().to_hex().to_string())
 }
 
 /// Whether the word is text for a shell: `sh -c WORD`.

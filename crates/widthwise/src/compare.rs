@@ -133,7 +133,8 @@ impl Compare {
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
-        let place = WorkDirectories::new(resumed, &self.archive, self.jobs)?;
+        let place =
+            WorkDirectories::new(&session.experiment.launch.directory, resumed, &self.archive, self.jobs)?;
         let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
         let archive = self.archive(&mut session, &prepared, &place)?;
         let folder = archive.folder().to_owned();

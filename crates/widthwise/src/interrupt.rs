@@ -13,6 +13,8 @@ use crate::failure::{self, Failure};
 
 static TIMES: AtomicU8 = AtomicU8::new(0);
 static LISTENS: AtomicBool = AtomicBool::new(false);
+/// The process whose signals are handled.
+static OWN: AtomicU32 = AtomicU32::new(0);
 /// Whether the machine is being examined: a signal ends the tools that do so, and what needs them ends early.
 static EXAMINES: AtomicBool = AtomicBool::new(false);
 /// Whether variants are being built: a signal ends the build and the process.
@@ -76,6 +78,7 @@ pub fn listen() -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
+    OWN.store(std::process::id(), Ordering::SeqCst);
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: the handler only touches atomics, writes to a file descriptor and ends the process.
         unsafe { low_level::register(signal, move || handle(signal))? };
@@ -89,6 +92,7 @@ pub fn end_by_signal() -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
+    OWN.store(std::process::id(), Ordering::SeqCst);
     for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: as above.
         unsafe { low_level::register(signal, move || handle(signal))? };
@@ -119,6 +123,10 @@ pub fn finish<T>(write: impl FnOnce() -> T) -> T {
 
 /// The handler of all signals.
 fn handle(signal: i32) {
+    // A child between fork(2) and execve(2) has the handler and copies of what it reads, in which nothing changes any more.
+    if std::process::id() != OWN.load(Ordering::SeqCst) {
+        return;
+    }
     if BUILDS.load(Ordering::SeqCst) {
         end_build();
     }

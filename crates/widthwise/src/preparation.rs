@@ -13,7 +13,7 @@ use std::time::Duration;
 use widthwise_experiment::VariantStatus;
 
 use widthwise_archive::{slug, BuildNote};
-use widthwise_experiment::model::{Experiment, Variant};
+use widthwise_experiment::model::{Directory, Experiment, Variant};
 use widthwise_experiment::{bytes, flag_set};
 use widthwise_machine::abi::{self, AbiRow};
 use widthwise_machine::compiler::Compiler;
@@ -58,8 +58,8 @@ pub struct WorkDirectories {
     pub root: PathBuf,
     /// What relative paths are relative to.
     pub here: PathBuf,
-    /// Where runs have their fresh directories.
-    runs: RunsFolder,
+    /// Where each run has a fresh directory, if it wants one.
+    runs: Option<RunsFolder>,
     /// Number of parallel builds.
     jobs: usize,
 }
@@ -68,6 +68,7 @@ impl WorkDirectories {
     /// The folder of the resumed campaign, or else the named one, which is created; as many builds at
     /// once as there are CPUs, if no number is given.
     pub fn new(
+        directory: &Directory,
         resumed: Option<&Path>,
         named: &Path,
         jobs: Option<usize>,
@@ -77,20 +78,24 @@ impl WorkDirectories {
             Some(campaign) => campaign.parent().map_or_else(|| here.clone(), Path::to_owned),
             None => here.join(named),
         };
-        std::fs::create_dir_all(&root).map_err(|error| {
+        let unusable = |error: std::io::Error| {
             Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
-        })?;
+        };
+        std::fs::create_dir_all(&root).map_err(unusable)?;
+        let runs = match directory {
+            Directory::Fresh => {
+                Some(std::fs::canonicalize(&root).and_then(|root| RunsFolder::new(&root)).map_err(unusable)?)
+            }
+            _ => None,
+        };
         let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let runs = RunsFolder::new(&root)
-            .map_err(|error| Failure::machine(format!("{}: {error}", root.display())))?;
         Ok(WorkDirectories { root, here, runs, jobs })
     }
 
-    /// Removes the folder of runs, and those of sessions that were killed.
+    /// Removes the folder of runs.
     pub fn clear_away(self) {
         drop(self.runs);
-        runs_folder::clear_away(&self.root);
     }
 }
 
@@ -184,7 +189,7 @@ fn ready(
     built: Option<Result<Built, VariantStatus>>,
     place: &WorkDirectories,
 ) -> Ready {
-    let work = place.runs.path();
+    let work = place.runs.as_ref().map_or_else(|| place.here.clone(), RunsFolder::path);
     let (built, failed) = match built {
         Some(Ok(built)) => (Some(built), None),
         Some(Err(status)) => (None, Some(status)),
@@ -467,8 +472,14 @@ fn training(
     let places = Places { build: Some(build), source: Some(&source.path), here, work: build };
     Ok(match &variant.flags.train {
         Some(text) => Training::Shell(program::shell_text(experiment, variant, text, &places)),
-        None => Training::Words(program::words(experiment, variant, &places)?),
+        None => Training::Words(program::words(experiment, variant, &places, &content)?),
     })
+}
+
+/// A digest of what a file or a folder contains; empty of a device, and of what cannot be read.
+fn content(path: &Path) -> String {
+    let is_kept = path.metadata().is_ok_and(|path| path.is_file() || path.is_dir());
+    is_kept.then(|| build::source::digest(path).ok()).flatten().unwrap_or_default()
 }
 
 /// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what fixes

@@ -110,7 +110,8 @@ impl Scale {
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
-        let place = WorkDirectories::new(resumed, &self.archive, self.jobs)?;
+        let place =
+            WorkDirectories::new(&session.experiment.launch.directory, resumed, &self.archive, self.jobs)?;
         let prepare =
             |experiment: &Experiment| preparation::prepare(experiment, &session.compilers, &place, &progress);
         let prepared = prepare(&session.experiment)?;

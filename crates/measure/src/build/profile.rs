@@ -73,7 +73,11 @@ pub fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(
 /// Refuses a folder of profiles whose path would not be one word, or not the same, in CFLAGS.
 pub fn check_folder(folder: &Path) -> Result<(), BuildError> {
     let shown = folder.to_string_lossy();
-    match shown.chars().find(|c| !(c.is_alphanumeric() || "/._-+@=:".contains(*c))) {
+    // What divides or changes a word in a shell or in make; clang replaces %p and others in the name, and U+FFFD stands for what is
+    // not UTF-8.
+    let is_special =
+        |c: &char| c.is_whitespace() || c.is_control() || "'\"`\\$#;&|()<>*?[]{}%\u{fffd}".contains(*c);
+    match shown.chars().find(is_special) {
         Some(what) => Err(BuildError::Training(format!(
             "{what:?} in the folder {shown} cannot be part of CFLAGS; `--archive` names another folder"
         ))),
@@ -88,26 +92,31 @@ fn run_once(command: &RunCommand, tree: &Path, log: &Path) -> Result<(ExitStatus
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let start = command.ready(tree, &tree.with_file_name("training"))?;
+    let ended = with_hooks(&start, log, command.timeout());
+    if start.fresh {
+        let _ = fs::remove_dir_all(&start.directory);
+    }
+    match ended? {
+        Some(status) => Ok((status, start.exit_status)),
+        None => Err("the training run lasted longer than its time limit (`--timeout`)".to_owned()),
+    }
+}
+
+/// Setup, the run and teardown, in its directory.
+fn with_hooks(start: &LaunchSpec, log: &Path, limit: Option<Duration>) -> Result<Option<ExitStatus>, String> {
     let failed = |error: Error| format!("the training run could not start: {error}");
     if start.fresh {
         hooks::lay_out(&start.directory, &start.inputs).map_err(failed)?;
     }
-    let left_behind = hooks::LeftBehind::of(&start);
+    let _left_behind = hooks::LeftBehind::of(start);
     if let Some(text) = &start.setup {
-        hooks::shell(text, &start)?;
+        hooks::shell(text, start)?;
     }
-    let ended = status(&start, log, command.timeout());
+    let ended = status(start, log, limit).map_err(failed);
     if let Some(text) = &start.teardown {
-        hooks::shell(text, &start)?;
+        hooks::shell(text, start)?;
     }
-    drop(left_behind);
-    if start.fresh {
-        let _ = fs::remove_dir_all(&start.directory);
-    }
-    match ended.map_err(failed)? {
-        Some(status) => Ok((status, start.exit_status)),
-        None => Err("the training run lasted longer than its time limit (`--timeout`)".to_owned()),
-    }
+    ended
 }
 
 /// How a run ends; nothing if it was killed at its time limit.
