@@ -230,6 +230,44 @@ TEST("a guard that jumps, or is steep, is located as any other") {
         }
 }
 
+TEST("a crossing is on the integrator's own steps, however far off their cubic is") {
+    const double first = std::asin(0.9);
+    for (const Crossing crossing : {Crossing::up, Crossing::down, Crossing::either})
+        for (const double step : {0.0, 2.5}) {
+            Simulation sim;
+            Continuous circle(sim, Method::vern8, turning, {0.0, -1.0}, {.relative = 1e-3, .step = step});
+            int found = 0;
+            const auto guard = [](double, auto y) { return y[0] - 0.9; };
+            circle.when(guard, crossing, [&](Simulation &s) {
+                ++found;
+                CHECK(std::fabs(circle[0] - 0.9) < 1e-9);
+                const double turn = std::fmod(s.now(), 2.0 * std::numbers::pi);
+                check::near(__FILE__, __LINE__, turn, circle[1] < 0.0 ? first : std::numbers::pi - first,
+                            1e-2);
+            });
+            sim.run_until(10.0);
+            CHECK(found >= 1);
+        }
+}
+
+TEST("where only the cubic of a step crosses, no action is called, and other guards are located") {
+    for (const Crossing crossing : {Crossing::up, Crossing::down, Crossing::either}) {
+        Simulation sim;
+        Continuous circle(sim, Method::vern8, turning, {0.0, -1.0}, {.relative = 1e-3, .step = 2.5});
+        int left = 0;
+        circle.when([](double, auto y) { return y[0] * y[0] + y[1] * y[1] - 0.9; }, crossing,
+                    [&](Simulation &) { ++left; });
+        std::vector<double> zeros;
+        circle.when([](double, auto y) { return y[0]; }, Crossing::either,
+                    [&](Simulation &s) { zeros.push_back(s.now()); });
+        sim.run_until(10.0);
+        CHECK_EQUAL(left, 0);
+        CHECK_EQUAL(zeros.size(), 3u);
+        for (std::size_t i = 0; i < zeros.size(); ++i)
+            check::near(__FILE__, __LINE__, zeros[i], std::numbers::pi * static_cast<double>(i + 1), 1e-2);
+    }
+}
+
 TEST("a model runs up to the far end of time, or until it is stopped") {
     Simulation sim;
     Continuous circle(sim, Method::rke, turning, {1.0, 0.0});

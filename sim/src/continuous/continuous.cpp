@@ -133,47 +133,66 @@ bool Continuous::jumps(const Watch &watch, const Turn &turn, double much) {
 
 /// Ends the last step where the watch changes sign. The cubic has a lower order than most methods: Newton's
 /// steps start from its root, and each repeats the integrator's own step. They do not suit a guard that jumps
-/// or is steep.
-void Continuous::stop_at(const Watch &watch, const Turn &turn) {
+/// or is steep, nor a cubic that is far off. False if the step ends without the crossing.
+bool Continuous::stop_at(const Watch &watch, const Turn &turn) {
     const double begin = integrator_.last_time();
     const double end = integrator_.time();
-    const double reach = (end - begin) / parts;
+    const double part = (end - begin) / parts;
     const double much = 1e-3 * std::max(std::fabs(turn.at_low), std::fabs(turn.at_high));
     double time = turn.time;
     if (jumps(watch, turn, much))
-        return search(watch, turn);
+        return search(watch, turn, part);
     integrator_.retake(time);
     double value = asked(watch, time, integrator_.state());
     for (int round = 0; round < 5 && time > begin && value != 0.0; ++round) {
         const double aside = time - (time - begin) / 1024.0;
         const double slope = (value - guarded(watch, aside)) / (time - aside);
         const double off = value / slope;
-        if (!(std::fabs(off) <= reach))
-            return search(watch, turn);
+        if (!(std::fabs(off) <= part))
+            return search(watch, turn, part);
         const double better = std::clamp(time - off, begin, end);
         if (!(std::fabs(better - time) > 2.0 * unit * std::fabs(time)))
-            return;
+            return true;
         time = better;
         integrator_.retake(time);
         const double before = std::exchange(value, asked(watch, time, integrator_.state()));
         if (std::fabs(value) > std::max(std::fabs(before), much))
-            return search(watch, turn);
+            return search(watch, turn, part);
     }
+    return true;
 }
 
 /// Ends the last step at the first time known to lie beyond the change of sign, by halving on the
-/// integrator's own steps: values of a guard that jumps say nothing.
-void Continuous::search(const Watch &watch, const Turn &turn) {
-    double before = turn.low;
-    double beyond = turn.high;
-    for (;;) {
-        const double time = before + 0.5 * (beyond - before);
-        if (!(time > before && time < beyond))
-            return integrator_.retake(beyond);
+/// integrator's own steps: values of a guard that jumps say nothing. These steps may cross in another part
+/// than the cubic, or not at all. If they do not cross up to the end of the cubic's part, the step ends
+/// without the crossing, and the next looks on.
+bool Continuous::search(const Watch &watch, const Turn &turn, double part) {
+    const double begin = integrator_.last_time();
+    const bool up = turn.at_low < 0.0;
+    const auto turned = [&](double time) {
         integrator_.retake(time);
         const double value = asked(watch, time, integrator_.state());
-        const bool turned = turn.at_low < 0.0 ? value >= 0.0 : value <= 0.0;
-        (turned ? beyond : before) = time;
+        return up ? value >= 0.0 : value <= 0.0;
+    };
+    double before = turn.low;
+    double beyond = turn.high;
+    while (before > begin && turned(before)) {
+        beyond = before;
+        before = std::max(before - part, begin);
+    }
+    if (beyond == turn.high && !turned(beyond))
+        return false;
+    if (before == begin && !(up ? watch.value < 0.0 : watch.value > 0.0)) {
+        integrator_.retake(turn.low);
+        return false;
+    }
+    for (;;) {
+        const double time = before + 0.5 * (beyond - before);
+        if (!(time > before && time < beyond)) {
+            integrator_.retake(beyond);
+            return true;
+        }
+        (turned(time) ? beyond : before) = time;
     }
 }
 
@@ -209,18 +228,21 @@ double Continuous::advance(Simulation &sim, double from, double to) {
                 earliest = turn;
                 first = watch.get();
             }
-        if (first != nullptr)
-            stop_at(*first, earliest);
+        const bool crossed = first != nullptr && stop_at(*first, earliest);
         const double time = integrator_.time();
+        bool stop = false;
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());
-            if (watch.get() == first || turns(watch->value, value, watch->crossing))
+            if ((crossed && watch.get() == first) || turns(watch->value, value, watch->crossing)) {
                 schedule_action(sim, watch);
-            else if (value != 0.0)
+                stop = true;
+            } else if (value != 0.0) {
                 watch->value = value;
+            }
         }
-        const bool stop = look_ && look_(sim);
-        if (first != nullptr || stop)
+        if (look_ && look_(sim))
+            stop = true;
+        if (stop)
             return time;
     }
     return to;

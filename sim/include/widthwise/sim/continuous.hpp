@@ -87,9 +87,9 @@ class Continuous final : public Motion {
     [[nodiscard]] Turn turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void judge();
-    void stop_at(const Watch &watch, const Turn &turn);
+    bool stop_at(const Watch &watch, const Turn &turn);
     [[nodiscard]] bool jumps(const Watch &watch, const Turn &turn, double much);
-    void search(const Watch &watch, const Turn &turn);
+    bool search(const Watch &watch, const Turn &turn, double part);
     void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch);
 
     Simulation *sim_;
