@@ -177,6 +177,49 @@ TEST("a stack overflow is an error that names the process, on every back-end") {
         CHECK_EQUAL(survivor, 5.0);
     });
 }
+
+TEST("a simulation destroys the processes that a process owned whose stack overflowed") {
+    on_stacks([](const Options &options) {
+        int alive = 0;
+        {
+            Simulation sim(options);
+            sim.start(function(sim, [&alive](Self &self) {
+                const auto counted = std::make_shared<Counted>(alive);
+                const Process never = function(self.sim(), [counted](Self &) {});
+                const Process owner =
+                    function(self.sim(), [owned = std::make_shared<Process>(
+                                              function(self.sim(), [counted](Self &) {}))](Self &) {});
+                volatile int depth = 0;
+                bottomless(&depth);
+            }));
+            CHECK_THROWS(sim.run(), StackOverflow);
+            CHECK_EQUAL(sim.alive(), 3u);
+        }
+        CHECK_EQUAL(alive, 1); // a local of the lost stack
+    });
+}
+
+TEST("a stack may overflow while its process is destroyed") {
+    on_stacks([](const Options &options) {
+        struct Deep {
+            ~Deep() {
+                volatile int depth = 0;
+                bottomless(&depth);
+            }
+        };
+        const auto body = [](Self &self) {
+            const Deep deep;
+            self.wait(1.0);
+        };
+        Simulation sim(options);
+        const ProcessRef first = sim.start(function(sim, body));
+        sim.start(function(sim, body));
+        sim.run_until(0.5);
+        first.cancel();
+        CHECK_EQUAL(sim.alive(), 1u);
+        CHECK_THROWS(sim.run_until(0.6), StackOverflow);
+    });
+}
 #endif
 
 TEST("the stack size asked for is the size a process gets") {

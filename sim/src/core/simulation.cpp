@@ -51,25 +51,30 @@ Simulation::Simulation(const Options &options) : Kernel(options), random_(option
 Simulation::~Simulation() {
     if (running_)
         give_up("a simulation was destroyed from within its own run()");
+    const auto destroy_processes = [this](bool owned) {
+        for (bool found = true; std::exchange(found, false);) // destructors may start more
+            each_process([&](ProcessState &process) {
+                if (!owned && detail::has(process, ProcessState::owned))
+                    return;
+                destroy(process);
+                found = true;
+            });
+    };
     {
         const StackWatch watch(switcher_.get());
         destroying_ = true;
         reap();
         ending_ = true;
         // A process that is owned is destroyed by its owner, which may be another process's local.
-        for (bool found = true; std::exchange(found, false);) // destructors may start more
-            each_process([&](ProcessState &process) {
-                if (detail::has(process, ProcessState::owned))
-                    return;
-                destroy(process);
-                found = true;
-            });
+        destroy_processes(false);
     }
     while (Node *node = agenda_.pop(forever))
         if (node->kind == Kind::Event) {
             node->serial = 0;
             static_cast<EventNode *>(node)->dispose(*static_cast<EventNode *>(node), nullptr);
         }
+    if (context_lost_)
+        destroy_processes(true);
     each_process([](ProcessState &process) {
         if (detail::has(process, ProcessState::owned))
             give_up("a simulation was destroyed before a Process that was made in it and not started");

@@ -57,6 +57,7 @@ void Kernel::free_stack(ProcessState &process, Context &context) {
                 StackOverflow("the stack of " + std::to_string(options_.stack_size) + " bytes overflowed",
                               error_context(&process)));
         attention_ = true;
+        context_lost_ = true;
         process.flags |= ProcessState::cancelled;
         retire(process);
     }
@@ -91,8 +92,7 @@ void Kernel::unwind_stack(ProcessState &process) {
     ProcessState *const outer = std::exchange(current_, &process);
     enter_context(*switcher_, *context);
     current_ = outer;
-    context_ended_ = false;
-    switcher_->destroy(context);
+    free_stack(process, *context);
 }
 
 } // namespace widthwise::sim::detail

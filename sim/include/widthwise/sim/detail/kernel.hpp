@@ -264,6 +264,7 @@ class Kernel {
     std::uint32_t serial_ = 0;
     std::size_t alive_ = 0;
     bool context_ended_ = false;
+    bool context_lost_ = false; // a stack overflowed: nothing destroys the processes that its locals own
     std::uint32_t waits_unwound_ = 0; // of the process whose stack is being unwound
     // The check for a loop: the time at its first check there, and the events until then.
     double watched_time_ = std::numeric_limits<double>::quiet_NaN();
