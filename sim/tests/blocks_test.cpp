@@ -5,6 +5,7 @@
 #include "widthwise/sim/second_order.hpp"
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -367,6 +368,22 @@ TEST("a quantiser takes what is far beyond its step, and refuses what has no nea
     CHECK_EQUAL(rounded(3000.0, 1e-6), 1e-6 * 3000000002.0);
     CHECK_THROWS(rounded(1e10, 1e-6), BadState);
     CHECK_EQUAL(rounded(-3e9, 1.0), -3e9 + 2.0);
+}
+
+TEST("a quantiser refuses NaN as such") {
+    Simulation sim(Options{.seed = 42});
+    Diagram d(sim);
+    d.quantiser(d.function([](double t) { return t - std::numeric_limits<double>::quiet_NaN(); }, d.time()),
+                1.0);
+    std::string what;
+    try {
+        d.start();
+    } catch (const BadState &error) {
+        what = error.what();
+    }
+    CHECK_EQUAL(
+        what,
+        std::string("the function (1), which the block (2) takes in, is NaN: no process at time 0, seed 42"));
 }
 
 TEST("each solver finds what an algebraic loop equals") {

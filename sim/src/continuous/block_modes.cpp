@@ -108,7 +108,7 @@ class Quantiser final : public Block {
     }
     /// Beyond that the multiples' halves, between which modes lie, are no doubles.
     [[nodiscard]] const char *refusal(double x) const override {
-        return std::fabs(x / step_) < 0x1p51 ? Block::refusal(x) : "beyond 2^51 of its steps";
+        return x == x && !(std::fabs(x / step_) < 0x1p51) ? "beyond 2^51 of its steps" : Block::refusal(x);
     }
 
   private:
