@@ -43,8 +43,8 @@ class Continuous final : public Motion {
     void disturb();
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
-    /// the side to which it leaves. A guard that jumps is called at the first time of its new sign. Out of
-    /// run() come AccuracyUnmet, if crossings pile up at one time, and BadState, if the guard is NaN.
+    /// the side to which it leaves. If a guard jumps, its action is called at the first time of the new sign.
+    /// Out of run() come AccuracyUnmet, if crossings pile up at one time, and BadState, if the guard is NaN.
     void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
               std::int16_t priority = 0);
 
