@@ -311,6 +311,9 @@ Process watched(Simulation &, int &alive) {
     co_await wait(100.0);
 }
 
+/// Alive also before it is started.
+Process keeps(Simulation &, std::shared_ptr<Counted>) { co_await wait(1.0); }
+
 Process watches(Simulation &sim, int &alive) {
     const Cancels cancels{sim.start(watched(sim, alive))};
     const Counted counted(alive);
@@ -396,19 +399,24 @@ TEST("a simulation may be destroyed with processes that others own, or that dest
         struct Starts {
             Simulation &sim;
             int &alive;
-            ~Starts() { sim.start(watched(sim, alive)); }
+            ~Starts() { sim.start(keeps(sim, std::make_shared<Counted>(alive))); }
         };
         const auto owner = [](Simulation &sim, int &alive) -> Process {
             const Starts starts{sim, alive};
-            const Process owned = watched(sim, alive);
+            const Process owned = keeps(sim, std::make_shared<Counted>(alive));
             co_await wait(100.0);
         };
         int alive = 0;
-        Simulation sim(options);
-        for (int i = 0; i < 3; ++i)
-            sim.start(owner(sim, alive));
-        sim.at(50.0, [owned = std::make_shared<Process>(watched(sim, alive))] {});
-        sim.run_until(1.0);
+        {
+            Simulation sim(options);
+            for (int i = 0; i < 3; ++i)
+                sim.start(owner(sim, alive));
+            sim.at(50.0,
+                   [owned = std::make_shared<Process>(keeps(sim, std::make_shared<Counted>(alive)))] {});
+            sim.run_until(1.0);
+            CHECK_EQUAL(alive, 4);
+        }
+        CHECK_EQUAL(alive, 0);
     });
 }
 
