@@ -79,9 +79,7 @@ impl Archive {
         let file = folder.join(CAMPAIGN.file);
         let connection = open::for_writing(&folder, &file)?;
         let metadata = read_metadata(&folder, &file, &connection)?;
-        if is_earlier {
-            folder::NewSpec::write(&folder, &metadata.spec)?.replace()?;
-        }
+        folder::renew_spec(&folder, &metadata.spec)?;
         Archive::take_up(connection, lock, folder, file, metadata)
     }
 

@@ -57,6 +57,15 @@ pub(crate) fn write_files(folder: &Path, metadata: &Metadata) -> Result<(), Arch
     write("machine.json", &format!("{:#}\n", metadata.machine))
 }
 
+/// Gives the folder this spec if it has another: a session ended, or found no room, between a change of the archive and that of
+/// this file, or an earlier version wrote it.
+pub(crate) fn renew_spec(folder: &Path, spec: &str) -> Result<(), ArchiveError> {
+    if fs::read(folder.join(SPEC)).is_ok_and(|found| found == spec.as_bytes()) {
+        return Ok(());
+    }
+    NewSpec::write(folder, spec)?.replace()
+}
+
 /// A new spec, complete under a temporary name until it replaces the folder's.
 pub(crate) struct NewSpec {
     folder: PathBuf,

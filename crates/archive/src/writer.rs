@@ -332,7 +332,8 @@ impl Archive {
     }
 
     /// Replaces the spec by one that differs only in its stopping rule, which may change when a campaign is resumed. If it
-    /// cannot be written, the campaign keeps the earlier one.
+    /// cannot be written, the campaign keeps the earlier one. If only the file cannot get its name, [`Archive::resume`] writes
+    /// it again.
     pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
         let file = NewSpec::write(&self.folder, spec)?;
         self.write(|transaction, _| {

@@ -167,6 +167,17 @@ fn a_migration_that_was_killed_is_made_again() {
 }
 
 #[test]
+fn a_migration_that_was_killed_before_the_spec_file_is_completed() {
+    let (_parent, folder) = comparison(3);
+    drop(Archive::resume(&folder).unwrap());
+    std::fs::write(folder.join("widthwise.toml"), SPEC).unwrap();
+    let archive = Archive::resume(&folder).unwrap();
+    let spec = std::fs::read_to_string(folder.join("widthwise.toml")).unwrap();
+    assert_eq!(spec, archive.metadata().spec);
+    assert!(spec.contains("precision"), "{spec}");
+}
+
+#[test]
 fn a_migration_that_fails_leaves_the_archive_as_it_was() {
     let (_parent, folder) = study_of(2, &[(0, "warmup", "a", serde_json::json!({"ended": "vanished"}))]);
     let before = std::fs::read(folder.join("study.sqlite")).unwrap();

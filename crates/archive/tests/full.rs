@@ -92,3 +92,22 @@ fn a_new_spec_that_finds_no_room_leaves_the_earlier_one() {
     assert_eq!((archive.metadata().spec.clone(), spec()), (spec(), "[measure]\nrounds = 200\n".to_owned()));
     assert!(!folder.join("widthwise.toml.new").exists());
 }
+
+#[test]
+fn a_spec_file_that_could_not_be_replaced_is_written_by_the_next_session() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
+    let file = archive.folder().join("widthwise.toml");
+    std::fs::remove_file(&file).unwrap();
+    // rename(2) puts no file in the place of a folder.
+    std::fs::create_dir(&file).unwrap();
+    archive.set_spec("[measure]\nrounds = 200\n").unwrap_err();
+    let folder = archive.folder().to_owned();
+    drop(archive);
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, sample::metadata().spec).unwrap();
+
+    let archive = Archive::resume(&folder).unwrap();
+    let spec = std::fs::read_to_string(&file).unwrap();
+    assert_eq!((archive.metadata().spec.as_str(), &spec[..]), (&spec[..], "[measure]\nrounds = 200\n"));
+}
