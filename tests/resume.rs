@@ -328,18 +328,28 @@ fn a_campaign_with_exit_stop_is_resumed_with_it() {
 fn a_changed_environment_is_named_and_the_campaign_is_not_resumed() {
     let lab = Laboratory::new();
     lab.program("tells.c");
-    let begin = "tells.c --abi x86-64 --rounds 6 --warmup 0 --set-env ASKED=1";
-    let with = |command: &mut std::process::Command, arena: &str| {
-        laboratory::output_of(command.env("MALLOC_ARENA_MAX", arena).env("ASKED", arena).env("SHLVL", arena))
+    let begin = "tells.c --abi x86-64 --rounds 6 --warmup 0 --set-env OMP_NUM_THREADS=1";
+    let with = |mut command: std::process::Command, variables: &[(&str, &str)]| {
+        laboratory::output_of(command.envs(variables.iter().copied()))
     };
-    assert_eq!(with(&mut lab.comparing(begin), "1").status, Some(0));
-    let resume = "compare --resume .widthwise/latest --rounds 8";
-    with(&mut lab.command(resume), "2")
-        .refuses(2, &["cannot be resumed", "variable MALLOC_ARENA_MAX: its content changed"]);
-    lab.widthwise(resume).refuses(2, &["variable MALLOC_ARENA_MAX: is gone"]);
-    // The request's own variable and the shell's depth may have changed.
-    let mut command = lab.command(resume);
-    let printed = laboratory::output_of(command.env("MALLOC_ARENA_MAX", "1").env("SHLVL", "3"));
+    let at_first = [("LD_LIBRARY_PATH", "/nowhere"), ("LC_NUMERIC", "C"), ("OMP_NUM_THREADS", "2")];
+    assert_eq!(with(lab.comparing(begin), &at_first).status, Some(0));
+    let resume = || lab.command("compare --resume .widthwise/latest --rounds 8");
+    with(resume(), &[("LD_LIBRARY_PATH", "/elsewhere"), ("MALLOC_ARENA_MAX", "1")]).refuses(
+        2,
+        &[
+            "cannot be resumed",
+            "variable LD_LIBRARY_PATH: its content changed",
+            "variable LC_NUMERIC: is gone",
+            "variable MALLOC_ARENA_MAX: is new",
+        ],
+    );
+    // The request's own variable may have changed, and so may what a shell, a login or a batch system sets.
+    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
+    let there = lab.path("temporary");
+    std::fs::create_dir(&there).unwrap();
+    let others = [("PATH", &path[..]), ("SLURM_JOB_ID", "7"), ("TMPDIR", there.to_str().unwrap())];
+    let printed = with(resume(), &[&at_first[..2], &others, &[("OMP_NUM_THREADS", "3")]].concat());
     assert_eq!(printed.status, Some(0), "{printed:?}");
 }
 

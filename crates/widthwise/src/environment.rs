@@ -5,63 +5,64 @@ use std::ffi::OsString;
 
 use widthwise_experiment::{bytes, Experiment};
 
-/// Variables of a shell, a terminal or a login, which differ between sessions of a user.
-const OF_SESSION: [&str; 33] = [
-    "_",
-    "COLORTERM",
-    "COLUMNS",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DESKTOP_SESSION",
-    "DISPLAY",
-    "EDITOR",
-    "HISTFILE",
-    "HOME",
-    "HOSTNAME",
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "LINES",
-    "LOGNAME",
-    "LS_COLORS",
-    "MAIL",
-    "MEMORY_PRESSURE_WATCH",
-    "NO_COLOR",
-    "OLDPWD",
-    "PAGER",
-    "PS1",
-    "PWD",
-    "SHELL",
-    "SHLVL",
-    "STY",
-    "SYSTEMD_EXEC_PID",
-    "TERM",
-    "USER",
-    "VISUAL",
-    "WAYLAND_DISPLAY",
-    "WINDOW",
-    "WINDOWID",
-    "XAUTHORITY",
+/// Variables that change what a program or its libraries do; `*` stands for any end of a name. Others may differ between the
+/// sessions of a campaign.
+const COMPARED: [&str; 42] = [
+    // The loader: ld.so(8).
+    "LD_*",
+    // The C library: environ(7), locale(7), mallopt(3), tzset(3), and its manual.
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LOCPATH",
+    "MALLOC_*",
+    "NLSPATH",
+    "POSIXLY_CORRECT",
+    "TZ",
+    "TZDIR",
+    // Allocators: jemalloc (MALLOC_CONF is above), mimalloc, tcmalloc.
+    "JE_MALLOC_CONF",
+    "MIMALLOC_*",
+    "TCMALLOC_*",
+    // Threads of numerical libraries.
+    "BLIS_*",
+    "GOMP_*",
+    "KMP_*",
+    "MKL_*",
+    "OMP_*",
+    "OPENBLAS_*",
+    "TBB_*",
+    // Sanitizers.
+    "ASAN_OPTIONS",
+    "LSAN_OPTIONS",
+    "MSAN_OPTIONS",
+    "TSAN_OPTIONS",
+    "UBSAN_OPTIONS",
+    // Languages: python(1), perlrun(1), Go's package runtime, node(1), java(1).
+    "GODEBUG",
+    "GOGC",
+    "GOMAXPROCS",
+    "GOMEMLIMIT",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "NODE_OPTIONS",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERL_HASH_SEED",
+    "PERL_PERTURB_KEYS",
+    "PYTHONHASHSEED",
+    "PYTHONMALLOC",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
 ];
 
-/// How the names of further ones begin.
-const OF_SESSION_PREFIXES: [&str; 14] = [
-    "BASH_FUNC_",
-    "GNOME_",
-    "GPG_",
-    "GTK_",
-    "KDE_",
-    "KONSOLE_",
-    "LESS",
-    "SSH_",
-    "SUDO_",
-    "TERM_",
-    "TMUX",
-    "VSCODE_",
-    "VTE_",
-    "XDG_",
-];
+/// What begins the names of all rows in the fingerprint.
+const ROW: &str = "variable";
 
-/// What begins the name of a variable's row in the fingerprint.
-const ROW: &str = "variable ";
+/// The row that says which variables are compared, even if none of them is set.
+const LIST: &str = "variables";
 
 /// The rows of the fingerprint: what programs get of this process's environment. A variable of the request has the same value
 /// whatever the shell's is.
@@ -70,28 +71,37 @@ pub fn fingerprint(experiment: &Experiment) -> BTreeMap<String, String> {
     rows(std::env::vars_os().filter(|(name, _)| !is_replaced(name)))
 }
 
-/// A row for each variable: its name, and a digest of its value, which may be a secret.
+/// A row for each variable that is compared: its name, and a digest of its value, which may be a secret.
 fn rows(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
-    let is_of_session = |name: &str| {
-        OF_SESSION.contains(&name) || OF_SESSION_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    };
+    let list = (LIST.to_owned(), digest(&COMPARED.join(" ")));
     variables
         .map(|(name, value)| (bytes::text(name), bytes::text(value)))
-        .filter(|(name, _)| !is_of_session(name))
-        .map(|(name, value)| {
-            (format!("{ROW}{name}"), blake3::hash(value.as_bytes()).to_hex()[..32].to_owned())
-        })
+        .filter(|(name, _)| is_compared(name))
+        .map(|(name, value)| (format!("{ROW} {name}"), digest(&value)))
+        .chain([list])
         .collect()
 }
 
-/// Whether a fingerprint has the environment. A campaign of an earlier version has none.
-pub fn is_in(fingerprint: &BTreeMap<String, String>) -> bool {
-    fingerprint.keys().any(|what| is_row(what))
+fn is_compared(name: &str) -> bool {
+    COMPARED.iter().any(|compared| match compared.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *compared,
+    })
 }
 
-/// Whether a row of a fingerprint is a variable's.
-pub fn is_row(what: &str) -> bool {
-    what.starts_with(ROW)
+fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// Takes the environment out of the comparison with a campaign of a version that compared other variables, or none.
+pub fn omit_if_list_differs(campaign: &BTreeMap<String, String>, now: &mut BTreeMap<String, String>) {
+    if campaign.get(LIST) == now.get(LIST) {
+        return;
+    }
+    let is_row = |what: &String| what.starts_with(ROW);
+    now.retain(|what, _| !is_row(what));
+    let kept = campaign.iter().filter(|(what, _)| is_row(what));
+    now.extend(kept.map(|(what, digest)| (what.clone(), digest.clone())));
 }
 
 #[cfg(test)]
@@ -103,18 +113,50 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_read_is_compared_and_what_a_terminal_sets_is_not() {
-        let here = [("LANG", "C"), ("TERM", "xterm"), ("SSH_TTY", "/dev/pts/1"), ("_", "/bin/a")];
-        let there = [("LANG", "C"), ("TERM", "linux"), ("SHLVL", "2")];
+    fn what_programs_and_libraries_read_is_compared_and_nothing_else_is() {
+        let here =
+            [("LANG", "C"), ("PATH", "/bin"), ("SLURM_JOB_ID", "1"), ("TMPDIR", "/tmp/1"), ("_", "/bin/a")];
+        let there = [("LANG", "C"), ("PATH", "/opt/bin:/bin"), ("SHLVL", "2"), ("LANGUAGES", "de")];
         assert_eq!(of(&here), of(&there));
         assert_ne!(of(&here), of(&[("LANG", "de")]));
-        assert_ne!(of(&here), of(&[("LANG", "C"), ("MALLOC_ARENA_MAX", "1")]));
+        for name in ["LD_PRELOAD", "LC_NUMERIC", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS", "PYTHONHASHSEED"] {
+            assert_ne!(of(&here), of(&[("LANG", "C"), (name, "1")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_variable() {
+        let documentation = include_str!("../../../docs/archive.md");
+        for name in COMPARED {
+            assert!(documentation.contains(&format!("`{name}`")), "{name}");
+        }
     }
 
     #[test]
     fn no_value_is_kept_in_clear() {
-        let rows = of(&[("TOKEN", "secret")]);
-        assert!(is_in(&rows) && rows.values().all(|value| !value.contains("secret")));
-        assert!(!is_in(&BTreeMap::new()));
+        let rows = of(&[("LD_PRELOAD", "secret")]);
+        assert!(rows.len() == 2 && rows.values().all(|value| !value.contains("secret")));
+    }
+
+    /// The rows of a session with this environment, compared with those of a campaign.
+    fn compared(campaign: &BTreeMap<String, String>, variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let mut now = of(variables);
+        omit_if_list_differs(campaign, &mut now);
+        now
+    }
+
+    #[test]
+    fn a_campaign_that_began_without_any_of_the_variables_is_compared() {
+        let campaign = of(&[("HOME", "/root")]);
+        assert_eq!(compared(&campaign, &[]), campaign);
+        assert_ne!(compared(&campaign, &[("LD_PRELOAD", "x")]), campaign);
+    }
+
+    #[test]
+    fn a_campaign_of_a_version_that_compared_other_variables_or_none_is_not_compared() {
+        let row = |what: &str| BTreeMap::from([(what.to_owned(), "1".to_owned())]);
+        for campaign in [BTreeMap::new(), row("variable PATH"), row("variables")] {
+            assert_eq!(compared(&campaign, &[("LANG", "C")]), campaign);
+        }
     }
 }

@@ -42,9 +42,7 @@ pub fn check_fingerprint(
     machine: &MachineRecord,
 ) -> Result<(), Failure> {
     let folder = archive.folder();
-    if !environment::is_in(&archive.metadata().fingerprint) {
-        fingerprint.retain(|what, _| !environment::is_row(what));
-    }
+    environment::omit_if_list_differs(&archive.metadata().fingerprint, &mut fingerprint);
     let mut changes = archive.changed(&fingerprint);
     let was = archive.metadata().machine.clone();
     if let Ok(was) = serde_json::from_value::<MachineRecord>(was) {
