@@ -1,5 +1,8 @@
 //! Without privileges: available metrics are measured, and unavailable ones have a reason and a fix.
 
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::laboratory::outcomes::skipped;
@@ -65,6 +68,17 @@ fn exit_stop_gives_peak_address_space_without_privileges() {
     assert!(report["warnings"].to_string().contains("times are not those of a free run"));
 }
 
+/// Whether the kernel gives a process nothing of a file's capabilities (execve(2)).
+fn ignores_capabilities(file: &Path) -> bool {
+    let path = CString::new(file.as_os_str().as_bytes()).unwrap();
+    // SAFETY: zeros are a value of the structure, which the call only fills in; the path outlives it. prctl(2) only reads.
+    unsafe {
+        let mut system: libc::statvfs = std::mem::zeroed();
+        assert_eq!(libc::statvfs(path.as_ptr(), &mut system), 0, "{}", std::io::Error::last_os_error());
+        system.f_flag & libc::ST_NOSUID != 0 || libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+    }
+}
+
 /// As `doctor` advises for taskstats.
 #[test]
 fn capabilities_of_the_file_take_nothing_from_a_programs_environment() {
@@ -76,6 +90,11 @@ fn capabilities_of_the_file_take_nothing_from_a_programs_environment() {
     let set = Command::new("setcap").arg("cap_net_admin+ep").arg(lab.path("widthwise-of-nobody")).status();
     if !set.is_ok_and(|status| status.success()) {
         return skipped("capabilities cannot be given to a file here");
+    }
+    if ignores_capabilities(&lab.path("widthwise-of-nobody")) {
+        return skipped(
+            "the file system of temporary files is mounted nosuid, or this process has no_new_privs",
+        );
     }
     let output = output_of(command.env("LD_LIBRARY_PATH", "/nowhere").env("TMPDIR", &temporary));
     if output.stderr.contains("failed to execute") {
