@@ -5,6 +5,7 @@
 #include "widthwise/sim/process.hpp"
 #include "widthwise/sim/roots.hpp"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -251,20 +252,26 @@ TEST("a crossing is on the integrator's own steps, however far off their cubic i
 }
 
 TEST("where only the cubic of a step crosses, no action is called, and other guards are located") {
-    for (const Crossing crossing : {Crossing::up, Crossing::down, Crossing::either}) {
+    // Some of the angles are passed between where the cubic crosses and where that is known.
+    constexpr int angles = 24;
+    for (int i = 0; i < 3 * angles; ++i) {
+        const Crossing crossing = std::array{Crossing::up, Crossing::down, Crossing::either}.at(i % 3);
+        const double angle = std::numbers::pi * (i / 3) / angles;
         Simulation sim;
         Continuous circle(sim, Method::vern8, turning, {0.0, -1.0}, {.relative = 1e-3, .step = 2.5});
         int left = 0;
         circle.when([](double, auto y) { return y[0] * y[0] + y[1] * y[1] - 0.9; }, crossing,
                     [&](Simulation &) { ++left; });
         std::vector<double> zeros;
-        circle.when([](double, auto y) { return y[0]; }, Crossing::either,
-                    [&](Simulation &s) { zeros.push_back(s.now()); });
+        circle.when([angle](double, auto y) { return y[0] * std::cos(angle) + y[1] * std::sin(angle); },
+                    Crossing::either, [&](Simulation &s) { zeros.push_back(s.now()); });
         sim.run_until(10.0);
         CHECK_EQUAL(left, 0);
-        CHECK_EQUAL(zeros.size(), 3u);
-        for (std::size_t i = 0; i < zeros.size(); ++i)
-            check::near(__FILE__, __LINE__, zeros[i], std::numbers::pi * static_cast<double>(i + 1), 1e-2);
+        CHECK(zeros.size() == 3 || zeros.size() == 4);
+        for (const double zero : zeros) {
+            const double half_turns = (zero - angle) / std::numbers::pi;
+            CHECK(std::fabs(half_turns - std::round(half_turns)) < 3e-3);
+        }
     }
 }
 

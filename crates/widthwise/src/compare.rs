@@ -10,6 +10,7 @@ mod question;
 mod recorder;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use widthwise_experiment::Role;
 use widthwise_experiment::VariantStatus;
@@ -505,7 +506,9 @@ fn remarks(
              CAP_NET_ADMIN; `--exit-stop` needs no privileges)"
         ));
     }
-    if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
+    // After an interrupt while a core was waited for, no run is made.
+    let is_interrupted = interrupt::times().load(Ordering::SeqCst) > 0;
+    if experiment.launch.cpus == Cpus::Auto && lock.is_none() && !is_interrupted {
         remarks.push(match experiment.launch.concurrent {
             true => "no core could be chosen and locked: other campaigns may have used the same CPU".into(),
             false => "runs were not pinned: no core could be chosen".into(),

@@ -7,7 +7,7 @@ use widthwise_experiment::{bytes, Experiment};
 
 /// Variables that change what a program or its libraries do; `*` stands for any end of a name. Others may differ between the
 /// sessions of a campaign.
-const COMPARED: [&str; 42] = [
+const COMPARED: [&str; 54] = [
     // The loader: ld.so(8).
     "LD_*",
     // The C library: environ(7), locale(7), mallopt(3), tzset(3), and its manual.
@@ -15,7 +15,19 @@ const COMPARED: [&str; 42] = [
     "GLIBC_TUNABLES",
     "LANG",
     "LANGUAGE",
-    "LC_*",
+    "LC_ADDRESS",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
     "LOCPATH",
     "MALLOC_*",
     "NLSPATH",

@@ -406,7 +406,7 @@ fn order<'a>(
     let words: Vec<&str> =
         [Some(abi.name), variant.compiler.as_deref(), flags].into_iter().flatten().collect();
     let training = match variant.flags.profile_guided {
-        true => Some(training(experiment, variant, context.source, &context.place.here)?),
+        true => Some(training(experiment, variant, context.source, context.place)?),
         false => None,
     };
     Ok(Order {
@@ -465,21 +465,22 @@ fn training(
     experiment: &Experiment,
     variant: &Variant,
     source: &Source,
-    here: &Path,
+    place: &WorkDirectories,
 ) -> Result<Training, String> {
     // The build folder is where the command is run.
     let build = Path::new(".");
-    let places = Places { build: Some(build), source: Some(&source.path), here, work: build };
+    let places = Places { build: Some(build), source: Some(&source.path), here: &place.here, work: build };
+    let digest = |path: &Path| content(path, &place.root);
     Ok(match &variant.flags.train {
         Some(text) => Training::Shell(program::shell_text(experiment, variant, text, &places)),
-        None => Training::Words(program::words(experiment, variant, &places, &content)?),
+        None => Training::Words(program::words(experiment, variant, &places, &digest)?),
     })
 }
 
-/// A digest of what a file or a folder contains; empty of a device, and of what cannot be read.
-fn content(path: &Path) -> String {
+/// A digest of what a file or a folder contains besides campaigns; empty of a device, and of what cannot be read.
+fn content(path: &Path, campaigns: &Path) -> String {
     let is_kept = path.metadata().is_ok_and(|path| path.is_file() || path.is_dir());
-    is_kept.then(|| build::source::digest(path).ok()).flatten().unwrap_or_default()
+    is_kept.then(|| source::digest_without(path, campaigns).ok()).flatten().unwrap_or_default()
 }
 
 /// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what fixes

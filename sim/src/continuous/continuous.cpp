@@ -196,6 +196,27 @@ bool Continuous::search(const Watch &watch, const Turn &turn, double part) {
     }
 }
 
+/// Ends the last step at its first crossing. The watch that crosses there, or none. Where only the cubic of a
+/// watch crosses, the step has become shorter: the others are looked at again.
+const Continuous::Watch *Continuous::stop_at_first() {
+    std::vector<const Watch *> uncrossed;
+    for (;;) {
+        const Watch *first = nullptr;
+        Turn earliest;
+        for (const auto &watch : watches_) {
+            if (std::find(uncrossed.begin(), uncrossed.end(), watch.get()) != uncrossed.end())
+                continue;
+            if (const Turn turn = turning(*watch); turn.time < earliest.time) {
+                earliest = turn;
+                first = watch.get();
+            }
+        }
+        if (first == nullptr || stop_at(*first, earliest))
+            return first;
+        uncrossed.push_back(first);
+    }
+}
+
 /// Schedules the watch's action for the time of its crossing.
 void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch) {
     const double time = integrator_.time();
@@ -221,19 +242,12 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         integrator_.step(to);
         if (judge_)
             judge();
-        const Watch *first = nullptr;
-        Turn earliest;
-        for (const auto &watch : watches_)
-            if (const Turn turn = turning(*watch); turn.time < earliest.time) {
-                earliest = turn;
-                first = watch.get();
-            }
-        const bool crossed = first != nullptr && stop_at(*first, earliest);
+        const Watch *crossing = stop_at_first();
         const double time = integrator_.time();
         bool stop = false;
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());
-            if ((crossed && watch.get() == first) || turns(watch->value, value, watch->crossing)) {
+            if (watch.get() == crossing || turns(watch->value, value, watch->crossing)) {
                 schedule_action(sim, watch);
                 stop = true;
             } else if (value != 0.0) {

@@ -1,7 +1,7 @@
 //! The folder of runs that want a fresh working directory.
 
 use std::fs::File;
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -54,8 +54,7 @@ impl RunsFolder {
 
 impl Drop for RunsFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-        let _ = std::fs::remove_file(&self.lock);
+        remove(&self.folder, &self.lock);
     }
 }
 
@@ -71,10 +70,16 @@ fn clear_away(root: &Path) {
         let is_ours = lock.symlink_metadata().is_ok_and(|lock| lock.is_file() && lock.len() == 0);
         let Some(file) = is_ours.then(|| File::open(&lock).ok()).flatten() else { continue };
         if file.try_lock().is_ok() {
-            // A link is not followed.
-            let _ = std::fs::remove_dir_all(lock.with_extension(""));
-            let _ = std::fs::remove_file(lock);
+            remove(&lock.with_extension(""), &lock);
         }
+    }
+}
+
+/// Removes both. A folder that cannot be removed keeps its lock file: a later session tries again. A link is not followed.
+fn remove(folder: &Path, lock: &Path) {
+    let removed = std::fs::remove_dir_all(folder);
+    if removed.is_ok() || removed.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        let _ = std::fs::remove_file(lock);
     }
 }
 

@@ -87,6 +87,7 @@ class Continuous final : public Motion {
     [[nodiscard]] Turn turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void judge();
+    const Watch *stop_at_first();
     bool stop_at(const Watch &watch, const Turn &turn);
     [[nodiscard]] bool jumps(const Watch &watch, const Turn &turn, double much);
     bool search(const Watch &watch, const Turn &turn, double part);
