@@ -36,7 +36,7 @@ const SOUGHT: [(&str, Sought); 23] = [
     ("addf", Sought { mnemonics: &["addsd", "vaddsd", "fadd"], least: CHAIN }),
     ("mulf", Sought { mnemonics: &["mulsd", "vmulsd", "fmul"], least: CHAIN }),
     ("divf", Sought { mnemonics: &["divsd", "vdivsd", "fdiv"], least: CHAIN }),
-    ("thread_local", Sought { mnemonics: &["add", "mov"], least: 4 }),
+    ("thread_local", Sought { mnemonics: &["add", "inc", "mov"], least: 4 }),
     ("memory_read", Sought { mnemonics: &["add", "mov"], least: 16 }),
     ("memory_write", Sought { mnemonics: &["mov"], least: 16 }),
     ("memory_copy", Sought { mnemonics: &["mov"], least: 32 }),
@@ -108,8 +108,7 @@ pub fn check(program: &Path, metrics: &[Metric]) -> Result<(), String> {
     for operation in operation::all().into_iter().filter(|operation| is_asked(operation, metrics)) {
         let symbol = format!("micro_{}", operation.name);
         let lines = listing(&elf, &named, symbol.as_bytes()).map_err(|error| error.to_string())?;
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        if let Some(fault) = fault(&operation, &texts) {
+        if let Some(fault) = fault(&operation, &lines) {
             faults.push(fault);
         }
     }
@@ -123,63 +122,75 @@ pub fn check(program: &Path, metrics: &[Metric]) -> Result<(), String> {
 }
 
 /// What a loop lacks.
-fn fault(operation: &Operation, instructions: &[&str]) -> Option<String> {
+fn fault(operation: &Operation, lines: &[Line]) -> Option<String> {
     let name = operation.name;
-    if instructions.is_empty() {
+    if lines.is_empty() {
         return Some(format!("there is no function micro_{name}"));
+    }
+    let instructions = repeated(lines);
+    if instructions.is_empty() {
+        return Some(format!("micro_{name} has no loop"));
     }
     let of = |key: &str| SOUGHT.iter().find(|(own, _)| *own == key).map(|(_, sought)| sought);
     let sought = of(name).or_else(|| of(operation.family)).or_else(|| of(""))?;
-    let has = |text: &&&str| sought.mnemonics.iter().any(|mnemonic| text.starts_with(mnemonic));
+    let has = |text: &&String| sought.mnemonics.iter().any(|mnemonic| text.starts_with(mnemonic));
     let found = instructions.iter().filter(has).count();
-    if found < sought.least {
-        let mnemonics = sought.mnemonics.join(" or ");
-        return Some(format!("micro_{name} has {found} of {} {mnemonics} instructions", sought.least));
-    }
-    // A jump back: the offset of its target is at most its own.
-    let is_loop = instructions.iter().any(|text| text.starts_with('j') && text.contains('+'));
-    (!is_loop).then(|| format!("micro_{name} has no loop"))
+    let mnemonics = sought.mnemonics.join(" or ");
+    (found < sought.least)
+        .then(|| format!("the loop of micro_{name} has {found} of {} {mnemonics} instructions", sought.least))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Instructions of one byte each.
+    fn lines(texts: &[&str]) -> Vec<Line> {
+        let line = |(offset, text): (u64, &&str)| Line {
+            offset,
+            bytes: Vec::new(),
+            text: (*text).to_owned(),
+            class: widthwise_anatomy::code::Class::Integer,
+        };
+        (0..).zip(texts).map(line).collect()
+    }
+
     fn of(name: &str, instructions: &[&str]) -> Option<String> {
         let operation = operation::all().into_iter().find(|operation| operation.name == name).unwrap();
-        fault(&operation, instructions)
+        fault(&operation, &lines(instructions))
     }
 
     #[test]
     fn a_loop_is_from_the_target_of_its_jump_back_to_the_jump() {
-        let line = |(offset, text): (u64, &str)| Line {
-            offset,
-            bytes: Vec::new(),
-            text: text.to_owned(),
-            class: widthwise_anatomy::code::Class::Integer,
-        };
-        let lines: Vec<Line> = [
-            (0, "test edi,edi"),
-            (2, "je +0x20"),
-            (4, "nop"),
-            (5, "imul rax,rdx"),
-            (9, "jne +0x5"),
-            (11, "ret"),
-        ]
-        .map(line)
-        .to_vec();
-        assert_eq!(repeated(&lines), ["imul rax,rdx", "jne +0x5"]);
+        let lines = lines(&["test edi,edi", "je +0x20", "nop", "imul rax,rdx", "jne +0x3", "ret"]);
+        assert_eq!(repeated(&lines), ["imul rax,rdx", "jne +0x3"]);
         assert!(repeated(&lines[..4]).is_empty());
     }
 
     #[test]
     fn a_loop_without_its_operation_is_a_fault() {
         let mut multiplies = vec!["imul rax,rdx"; 32];
-        multiplies.push("jne +0x10");
+        multiplies.push("jne +0x0");
         assert_eq!(of("mul8", &multiplies), None);
-        assert_eq!(of("mul8", &multiplies[1..]).unwrap(), "micro_mul8 has 31 of 32 imul or mul instructions");
+        let missing = of("mul8", &multiplies[1..]).unwrap();
+        assert_eq!(missing, "the loop of micro_mul8 has 31 of 32 imul or mul instructions");
         assert_eq!(of("mul8", &multiplies[..32]).unwrap(), "micro_mul8 has no loop");
         assert_eq!(of("getpid", &[]).unwrap(), "there is no function micro_getpid");
-        assert_eq!(of("getpid", &["nop", "jne +0x10"]).unwrap(), "micro_getpid has 0 of 1 call instructions");
+        let inc = "inc dword ptr gs:[0FFFFFFFCh]";
+        assert_eq!(of("thread_local", &[inc, inc, inc, inc, "jne +0x0"]), None);
+        let missing = of("getpid", &["nop", "jne +0x0"]).unwrap();
+        assert_eq!(missing, "the loop of micro_getpid has 0 of 1 call instructions");
+    }
+
+    #[test]
+    fn a_jump_forward_makes_no_loop_and_instructions_outside_the_loop_do_not_count() {
+        let mut multiplies = vec!["imul rax,rdx"; 32];
+        multiplies.push("jne +0x22");
+        assert_eq!(of("mul8", &multiplies).unwrap(), "micro_mul8 has no loop");
+        multiplies[32] = "jne +0x20";
+        assert_eq!(
+            of("mul8", &multiplies).unwrap(),
+            "the loop of micro_mul8 has 0 of 32 imul or mul instructions"
+        );
     }
 }
