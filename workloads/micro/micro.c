@@ -189,12 +189,15 @@ static const char *clock_fault(void) {
     return NULL;
 }
 
-// The row of that name; -1 where there is none.
-static int find(const char *name) {
-    for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operations[i].operation->name, name) == 0)
-            return i;
-    return -1;
+// Marks the operations of a word: `all`, or the name of one; false: there is none. They are made in the
+// table's order, whatever the order of the words: an operation may change the process for those after it.
+static bool ask(const char *word, bool *asked) {
+    bool is_all = strcmp(word, "all") == 0, is_known = is_all;
+    for (int i = 0; i < OPERATIONS; i++) {
+        if (is_all ? is_row(i) : strcmp(operations[i].operation->name, word) == 0)
+            is_known = asked[i] = true;
+    }
+    return is_known;
 }
 
 static int usage(FILE *to) {
@@ -290,8 +293,9 @@ int main(int count, char **arguments) {
                 count < 0 ? "an option is unknown or has a wrong number" : "no operation is named");
         return 2;
     }
+    bool asked[OPERATIONS] = {false};
     for (int i = 0; i < count; i++) {
-        if (strcmp(arguments[i], "all") != 0 && find(arguments[i]) < 0) {
+        if (!ask(arguments[i], asked)) {
             fprintf(stderr, "micro: unknown operation %s; `micro --list` lists them\n", arguments[i]);
             return 2;
         }
@@ -310,12 +314,8 @@ int main(int count, char **arguments) {
     fflush(stdout);
     if (options.count != 0)
         made(&operation_empty, "", NULL);
-    for (int i = 0; i < count; i++) {
-        bool is_all = strcmp(arguments[i], "all") == 0;
-        int only = is_all ? -1 : find(arguments[i]);
-        for (int j = 0; j < OPERATIONS; j++)
-            if (is_all ? is_row(j) : j == only)
-                made(operations[j].operation, operations[j].family, unmeasurable);
-    }
+    for (int i = 0; i < OPERATIONS; i++)
+        if (asked[i])
+            made(operations[i].operation, operations[i].family, unmeasurable);
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -52,11 +52,14 @@ pub fn complete(request: &mut Request, root: &Path) -> Result<(), Failure> {
     let (asked, location) = (operations.clone(), location.clone());
     let operations = chosen(&asked, &location)?;
     check(request)?;
+    let is_all = asked.iter().any(|name| name == "all");
+    let words: Vec<&str> =
+        if is_all { vec!["all"] } else { operations.iter().map(|operation| operation.name).collect() };
     let located = |text: String| Located::new(text, location.clone());
     let program = &mut request.program;
     program.name.get_or_insert_with(|| located("micro".to_owned()));
     program.build = Some(located("make".to_owned()));
-    program.run = Some(located(format!("{{build}}/micro {}", asked.join(" "))));
+    program.run = Some(located(format!("{{build}}/micro {}", words.join(" "))));
     program.source = Some(Located::new(ProgramSource::Path(written(root)?), location.clone()));
     let is_instructions = |word: &Located<MetricWord>| word.value.name() == "instructions";
     let instructions = request.measure.metrics.iter().any(is_instructions);
@@ -224,12 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn operations_become_metrics_in_the_tables_order() {
+    fn operations_run_and_become_metrics_in_the_tables_order() {
         let request = requested("micro:getpid,mul8").unwrap();
         let reports: Vec<String> =
             request.measure.reports.iter().map(|report| report.value.name.clone()).collect();
         assert_eq!(reports, ["micro.mul8", "micro.getpid"]);
-        assert_eq!(request.program.run.unwrap().value, "{build}/micro getpid mul8");
+        assert_eq!(request.program.run.unwrap().value, "{build}/micro mul8 getpid");
         assert!(requested("micro:all").unwrap().measure.reports.len() >= 40);
     }
 
