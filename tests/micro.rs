@@ -1,8 +1,10 @@
 //! The micro suite and the metrics that programs report, from the command line.
 
+use std::process::Command;
+
 use serde_json::Value;
 
-use crate::laboratory::{unfolded, verdict, Laboratory};
+use crate::laboratory::{output_of, repository, unfolded, verdict, CommandOutput, Laboratory};
 
 /// A figure of a variant in one metric.
 fn typical(report: &Value, variant: &str, metric: &str, figure: &str) -> f64 {
@@ -143,6 +145,74 @@ fn an_operation_that_cannot_run_says_so_and_a_loop_without_its_operation_is_refu
         (&coarse["verdict"], &coarse["reason"]),
         (&Value::from("no_data"), &Value::from("the program reported none"))
     );
+}
+
+/// Builds the suite by hand with these options, without the program that `exec` starts.
+fn make(lab: &Laboratory, options: &str) {
+    let makefile = repository().join("workloads/micro/Makefile");
+    let mut make = Command::new("make");
+    make.arg("-f").arg(makefile).arg(format!("CFLAGS={options}")).arg("micro").current_dir(lab.path(""));
+    let printed = output_of(&mut make);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+}
+
+/// What the suite prints with a library before all others.
+fn preloaded(lab: &Laboratory, library: &str, words: &[&str]) -> CommandOutput {
+    output_of(Command::new(lab.path("micro")).args(words).env("LD_PRELOAD", lab.path(library)))
+}
+
+#[test]
+fn a_failing_operation_has_no_metric_and_the_others_follow_in_the_tables_order() {
+    let lab = Laboratory::new();
+    make(&lab, "-O2");
+    // mmap fails, and so does the other process of an exchange, after some round trips.
+    lab.write(
+        "failing.c",
+        "#include <errno.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+         static int first, echoes;\n\
+         __attribute__((constructor)) static void begin(void) { first = getpid(); }\n\
+         void *mmap64(void) { errno = ENOMEM; return (void *)-1; }\n\
+         ssize_t write(int file, const void *from, size_t length) {\n\
+         if (getpid() != first && ++echoes > 30) _exit(1);\n\
+         return syscall(SYS_write, file, from, length); }\n",
+    );
+    lab.gcc("-shared -fPIC failing.c -o failing.so");
+    let words = ["thread", "pipe", "page_fault_file", "mmap", "mul8", "getpid"];
+    let printed = preloaded(&lab, "failing.so", &words);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let lines: Vec<&str> = printed.stdout.lines().collect();
+    let [_, mul8, getpid, failing @ .., thread] = &lines[..] else { panic!("{printed:?}") };
+    for (line, name) in [(mul8, "mul8"), (getpid, "getpid"), (thread, "thread")] {
+        assert!(line.starts_with(&format!("metric micro.{name} ")), "{printed:?}");
+    }
+    assert_eq!(
+        failing,
+        [
+            "no-metric micro.mmap mmap: Cannot allocate memory",
+            "no-metric micro.page_fault_file mmap: Cannot allocate memory",
+            "no-metric micro.pipe the other process ended",
+        ]
+    );
+}
+
+#[test]
+fn a_32_bit_program_has_an_end_where_no_number_of_iterations_is_long_enough() {
+    let lab = Laboratory::new();
+    make(&lab, "-O2 -m32 -idirafter /usr/include/x86_64-linux-gnu");
+    // 1 ns from call to call, however many iterations are between. There are 16 powers of four in 32 bits.
+    lab.write(
+        "clock.c",
+        "#include <time.h>\n#include <unistd.h>\n\
+         int clock_gettime(clockid_t clock, struct timespec *to) {\n\
+         (void)clock; static int calls;\n\
+         if (++calls > 40) _exit(3);\n\
+         to->tv_sec = 0; to->tv_nsec = calls; return 0; }\n",
+    );
+    lab.gcc("-m32 -idirafter /usr/include/x86_64-linux-gnu -shared -fPIC clock.c -o clock.so");
+    // Only the empty loop is made: what `exec` starts is missing.
+    let printed = preloaded(&lab, "clock.so", &["--repetitions", "1", "exec"]);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    assert_eq!(printed.stdout, "micro 1\nno-metric micro.exec access: No such file or directory\n");
 }
 
 #[test]

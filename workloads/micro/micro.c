@@ -6,7 +6,9 @@
 #include "valgrind.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,16 +74,17 @@ static double timed(const struct operation *operation, unsigned long iterations)
 }
 
 // How many iterations last so many nanoseconds. Each step is at most fourfold, so that one slow first
-// iteration decides nothing.
+// iteration decides nothing. There are as many as `unsigned long` holds, or fewer: in 32 bits, a short loop
+// lasts less than a second then.
 static unsigned long iterations_for(const struct operation *operation, double length) {
     unsigned long iterations = 1;
     for (;;) {
         double took = timed(operation, iterations);
         if (fault != NULL)
             return 1;
-        if (took >= length / 4) {
+        if (took >= length / 4 || iterations > ULONG_MAX / 4) {
             double wanted = (double)iterations * length / took;
-            return wanted < 1 ? 1 : (unsigned long)wanted;
+            return wanted < 1 ? 1 : wanted < (double)ULONG_MAX ? (unsigned long)wanted : ULONG_MAX;
         }
         iterations *= 4;
     }
@@ -117,6 +120,9 @@ static double floor_of(const struct operation *operation, const char **unable) {
             measure(operation, samples);
             if (operation->finish != NULL)
                 operation->finish();
+            *unable = fault;
+            if (fault != NULL)
+                return 0;
             known[i] = operation;
             return floors[i] = samples[0];
         }
@@ -304,6 +310,8 @@ int main(int count, char **arguments) {
         fprintf(stderr, "micro: --count needs valgrind --tool=callgrind\n");
         return 2;
     }
+    // Where another process has ended, a write fails, and its row has no metric.
+    signal(SIGPIPE, SIG_IGN);
     const char *unpinned = pin();
     const char *unmeasurable = clock_fault();
     if (unmeasurable == NULL)

@@ -152,16 +152,21 @@ static void end_partner(void) {
 
 static inline bool round_trip(void) {
     char byte = 0;
-    if (write(there, &byte, 1) == 1 && read(here, &byte, 1) == 1)
-        return true;
-    fault = failure("the other process");
-    return false;
+    if (write(there, &byte, 1) != 1)
+        return fault = failure("write"), false;
+    ssize_t length = read(here, &byte, 1);
+    if (length != 1)
+        return fault = length < 0 ? failure("read") : "the other process ended", false;
+    return true;
 }
 
 #define EXCHANGE(name)                                                                                       \
     DECLARE(name);                                                                                           \
     LOOP(name) {                                                                                             \
-        REPEAT { round_trip(); }                                                                             \
+        REPEAT {                                                                                             \
+            if (!round_trip())                                                                               \
+                return;                                                                                      \
+        }                                                                                                    \
     }
 
 EXCHANGE(pipe)

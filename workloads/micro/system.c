@@ -82,8 +82,18 @@ SYSTEM(poll_10, prepare_poll, close_ends, result = poll(polled, POLLED, 0))
 
 enum { PAGE = 4096, PAGES = 256, MAPPED = 16 * PAGE };
 
-SYSTEM(mmap, NULL, NULL,
-       munmap(mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAPPED))
+DECLARE(mmap);
+LOOP(mmap) {
+    REPEAT {
+        void *mapped = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED) {
+            fault = failure("mmap");
+            return;
+        }
+        munmap(mapped, MAPPED);
+    }
+}
+const struct operation operation_mmap = {"mmap", micro_mmap, 1, NULL, NULL, NULL, 0};
 
 static volatile char *pages;
 
@@ -132,6 +142,10 @@ DECLARE(page_fault_file);
 LOOP(page_fault_file) {
     REPEAT {
         volatile char *mapped = mmap(NULL, FAULTS * AROUND, PROT_READ, MAP_SHARED, file, 0);
+        if (mapped == MAP_FAILED) {
+            fault = failure("mmap");
+            return;
+        }
         for (int i = 0; i < FAULTS; i++)
             byte = mapped[i * AROUND];
         munmap((void *)mapped, FAULTS * AROUND);
