@@ -64,12 +64,11 @@ int ww_recover(struct ww_store *store, struct state *state) {
     state->durable = durable < 0 ? 0 : roots[durable].state.version;
     state->slot = durable < 0 ? 1 : (uint64_t)durable;
     state->backfilled = state->record == NO_FRAME ? state->version : 0;
-    if (!damaged)
-        return 0;
     /* What was found to be incomplete must never count, whatever is written over it. */
     static const struct root none;
-    for (unsigned slot = 0; slot < ROOTS; slot++)
+    for (unsigned slot = 0; damaged && slot < ROOTS; slot++)
         if (!valid[slot] && ww_backend_write(&store->backend, &none, sizeof none, (1 + slot) * PAGE_BYTES))
             return -1;
+    /* What counts may be in the page cache only, if its writer was killed before its sync ended. */
     return ww_backend_sync(&store->backend);
 }

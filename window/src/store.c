@@ -298,8 +298,8 @@ int ww_close(ww_store *store) {
         store->pins = 0;
         if (store->mode)
             ww_abort_now(store);
-        if (!fault && store->wrote && store->state.tail && !ww_lock(store, LOCK_WRITER, true, 0))
-            ww_checkpoint_log(store, 0);
+        if (!fault && store->wrote && store->state.tail)
+            ww_checkpoint_now(store);
         ww_slot_release(store);
         result = fault;
     }

@@ -208,6 +208,7 @@ int ww_log_verify_frames(const struct ww_store *store, const struct record *reco
 /* transaction.c: whether one is under way, of at least that mode. */
 int ww_has_transaction(struct ww_store *store, unsigned mode);
 int ww_abort_now(struct ww_store *store);
+void ww_checkpoint_now(struct ww_store *store); /* unless another session writes or reads from the log */
 
 /* superblock.c */
 int ww_check_super(const struct ww_store *store, struct superblock *super);

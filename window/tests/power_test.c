@@ -2,12 +2,15 @@
  * Power cuts: all that is written to a store is recorded, in sectors, with the syncs between. A cut is a
  * moment in that record: what came before the last sync is on the disk, and of what came after it a random
  * part, in any order, sector by sector. The store is then opened, and must have a commit that was complete,
- * not older than the last one that was acknowledged. `power_test CUTS`.
+ * not older than the last one that was acknowledged. Before a cut, writers may have been killed in a sync:
+ * what they wrote is in the page cache, and nobody knows what of it is on the disk. `power_test CUTS`.
  *
  * The library's calls of pwrite and fdatasync go through the functions here (linked with --wrap). Writes
  * through mappings are found by comparing the file with what it was at the call before.
  */
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 
 #include "../src/format.h"
@@ -37,6 +40,10 @@ static uint64_t states[MOST_COMMITS][PAGES], started;
 static int recorded = -1; /* the file that is recorded */
 static int fails_at = -1, failure, calls;
 static size_t shared_written; /* of the pages that sessions map */
+static int kills_at;          /* the sync in which the writer is killed; 0: none */
+static jmp_buf killed;
+static ww_store *killed_sessions[MOST_COMMITS];
+static uint32_t killed_count;
 
 int __real_fdatasync(int fd);
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t length, off_t offset);
@@ -87,6 +94,8 @@ ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t length, off_t offset) 
 
 int __wrap_fdatasync(int fd) {
     record_writes();
+    if (kills_at > 0 && --kills_at == 0)
+        longjmp(killed, 1);
     if (fails_at >= 0 && calls++ == fails_at) {
         errno = EIO;
         return -1;
@@ -108,6 +117,20 @@ static void acknowledge(uint64_t version) {
         return;
     record_writes();
     event_new(ACKNOWLEDGED)->version = version;
+}
+
+/* A call that must succeed, in which the writer may be killed: then its locks end, and nothing is synced. */
+static bool is_killed(int (*call)(ww_store *), ww_store *store, uint64_t *random) {
+    kills_at = test_random(random) % 4 == 0 ? 1 + (int)(test_random(random) % 3) : 0;
+    if (setjmp(killed)) {
+        struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+        CHECK(fcntl(ww_fd(store), F_OFD_SETLK, &all) == 0);
+        killed_sessions[killed_count++] = store;
+        return true;
+    }
+    CHECK(call(store) == 0);
+    kills_at = 0;
+    return false;
 }
 
 static int write_some(ww_store *store, uint64_t *random, uint64_t version) {
@@ -143,13 +166,14 @@ static void run_workload(const char *path, int commits, uint64_t *random) {
             reads = full ? 0 : reads;
             continue;
         }
-        CHECK(ww_commit(store) == 0);
-        if (!(options.flags & WW_NO_SYNC)) {
+        const bool syncs = test_random(random) % 6 == 0, closes = test_random(random) % 8 == 0;
+        bool is_gone = is_killed(ww_commit, store, random);
+        if (!is_gone && options.flags & WW_NO_SYNC && syncs)
+            is_gone = is_killed(ww_sync, store, random);
+        if (!is_gone && (!(options.flags & WW_NO_SYNC) || syncs))
             acknowledge(version);
-        } else if (test_random(random) % 6 == 0) {
-            CHECK(ww_sync(store) == 0);
-            acknowledge(version);
-        }
+        if (is_gone || (closes && (is_killed(ww_close, store, random) || true)))
+            CHECK(ww_open(path, &options, &store) == 0);
         if (i % 6 == 3) {
             if (reads)
                 CHECK(ww_abort(reader) == 0);
