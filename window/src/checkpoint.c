@@ -66,6 +66,8 @@ static int backfill(struct ww_store *store, struct state *state, uint32_t wait_m
         bool from_log;
         uint32_t process = 0;
         const uint64_t oldest = ww_oldest_snapshot(store, &from_log, &process);
+        if (ww_check_fault(store))
+            return -1;
         upto = oldest < state->version ? oldest : state->version;
         if (upto == state->version || !wait_ms)
             break;
@@ -97,6 +99,7 @@ static int backfill(struct ww_store *store, struct state *state, uint32_t wait_m
  */
 static int begin_epoch(struct ww_store *store, struct state *state, uint32_t wait_ms) {
     const struct state before = *state;
+    int result = 0;
     state->epoch++;
     state->record = NO_FRAME;
     state->tail = 0;
@@ -105,20 +108,23 @@ static int begin_epoch(struct ww_store *store, struct state *state, uint32_t wai
     uint32_t process;
     for (uint32_t waited = 0;; waited = ww_pause(waited)) {
         ww_oldest_snapshot(store, &from_log, &process);
-        if (!from_log)
+        result = ww_check_fault(store);
+        if (!result && !from_log)
             return ww_sync_log(store, state);
-        if (waited >= wait_ms)
+        if (result || waited >= wait_ms)
             break;
     }
     *state = before;
     ww_shared_publish(store, state);
-    return wait_ms ? ww_fail(EBUSY, "%s: another process still reads from the log", store->backend.path) : 0;
+    if (!result && wait_ms)
+        result = ww_fail(EBUSY, "%s: another process still reads from the log", store->backend.path);
+    return result;
 }
 
 int ww_checkpoint_log(struct ww_store *store, uint32_t wait_ms) {
     struct state state;
     ww_shared_read(store, &state);
-    if (backfill(store, &state, wait_ms))
+    if (ww_check_fault(store) || backfill(store, &state, wait_ms))
         return -1;
     if (state.backfilled != state.version || state.record == NO_FRAME)
         return 0;

@@ -156,3 +156,7 @@ int ww_check_session(struct ww_store *store) {
                        store->backend.path);
     return 0;
 }
+
+int ww_check_fault(struct ww_store *store) {
+    return atomic_load(&store->fault) ? ww_check_session(store) : 0;
+}

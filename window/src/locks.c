@@ -43,6 +43,11 @@ void ww_unlock(const struct ww_store *store, int byte) {
     lock_command(store, F_OFD_SETLK, byte, F_UNLCK, &lock);
 }
 
+void ww_unlock_all(const struct ww_store *store) {
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(store->backend.fd, F_OFD_SETLK, &all);
+}
+
 /* By another session. */
 bool ww_is_locked(const struct ww_store *store, int byte) {
     struct flock lock;

@@ -20,7 +20,7 @@ static int pin_slowly(ww_store *store, ww_handle handle, size_t length, unsigned
 
 int ww_pin(ww_store *store, ww_handle handle, size_t length, unsigned mode, ww_pinned *pinned) {
     const uint64_t at = handle & OFFSET_MASK;
-    if (store && mode == WW_READ && handle >> OFFSET_BITS != 0 && at < store->capacity &&
+    if (store && pinned && mode == WW_READ && handle >> OFFSET_BITS != 0 && at < store->capacity &&
         handle >> OFFSET_BITS == atomic_load_explicit(&store->usable, memory_order_relaxed)) {
         const uint32_t number = store->directory[at >> store->window_bits];
         if (number && length) {

@@ -68,8 +68,12 @@ static void store_free(struct ww_store *store) {
     ww_windows_close(store);
     ww_index_free(&store->index);
     ww_shared_unmap(store);
-    if (store->backend.fd >= 0)
-        close(store->backend.fd); /* and with it the locks */
+    if (store->backend.fd >= 0) {
+        /* A child of a fork has the descriptor as well: close alone would not end the locks. */
+        if (store->generation == ww_process_generation())
+            ww_unlock_all(store);
+        close(store->backend.fd);
+    }
     ww_segments_close(&store->backend);
     free(store->backend.path);
     free(store->undo);

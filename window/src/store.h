@@ -156,10 +156,13 @@ uint32_t ww_process_generation(void);
 uint32_t ww_guard_add(struct ww_store *store, const char *address, uint64_t length);
 void ww_guard_remove(uint32_t guard);
 int ww_check_session(struct ww_store *store); /* 0 if it may be used */
+/* After a look at the shared pages: a file that was truncated has none, and zeros were read. */
+int ww_check_fault(struct ww_store *store);
 
 /* locks.c */
 int ww_lock(const struct ww_store *store, int byte, bool exclusive, uint32_t wait_ms);
 void ww_unlock(const struct ww_store *store, int byte);
+void ww_unlock_all(const struct ww_store *store);
 bool ww_is_locked(const struct ww_store *store, int byte);
 uint32_t ww_pause(uint32_t waited); /* sleeps a moment; the new sum in ms */
 

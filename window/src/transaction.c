@@ -16,11 +16,6 @@ static int has_transaction(struct ww_store *store, unsigned mode) {
     return 0;
 }
 
-/* In a call that has just looked at the shared pages, which a truncated file has no more. */
-static int caught_sigbus(struct ww_store *store) {
-    return atomic_load(&store->fault) ? ww_check_session(store) : 0;
-}
-
 int ww_has_transaction(struct ww_store *store, unsigned mode) { return has_transaction(store, mode); }
 
 /* A session that has waited for so long takes LOCK_NEXT_WRITER, and is not overtaken any more. If it took it
@@ -177,7 +172,7 @@ static int publish(struct ww_store *store, struct state *state) {
         }
     }
     ww_shared_publish(store, state);
-    return caught_sigbus(store);
+    return ww_check_fault(store);
 }
 
 int ww_commit(ww_store *store) {
@@ -185,11 +180,11 @@ int ww_commit(ww_store *store) {
         return -1;
     if (store->mode == WW_READ) {
         end(store);
-        return caught_sigbus(store);
+        return ww_check_fault(store);
     }
     struct state before, after = store->state;
     ww_shared_read(store, &before);
-    if (caught_sigbus(store))
+    if (ww_check_fault(store))
         return -1;
     if (store->undo_count || after.top != before.top || after.root != before.root) {
         if (publish(store, &after))
@@ -243,7 +238,9 @@ int ww_sync(ww_store *store) {
         return -1;
     struct state state;
     ww_shared_read(store, &state);
-    const int result = state.durable < state.version ? ww_sync_log(store, &state) : 0;
+    int result = ww_check_fault(store);
+    if (!result && state.durable < state.version)
+        result = ww_sync_log(store, &state);
     unlock_writer(store);
     return result;
 }

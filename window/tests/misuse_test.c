@@ -60,6 +60,7 @@ static void calls_in_the_wrong_order(void) {
     FAILS(ww_allocate(store, 8, 8, &handle), EROFS, "only reads");
     FAILS(ww_set_root(store, at(store, 0)), EROFS, "only reads");
     CHECK(ww_pin(store, at(store, 0), 8, WW_READ, &pinned) == 0);
+    FAILS(ww_pin(store, at(store, 0), 8, WW_READ, NULL), EINVAL, "a pin of 8 bytes");
     FAILS(ww_commit(store), EBUSY, "1 pins are not ended");
     FAILS(ww_abort(store), EBUSY, "1 pins are not ended");
     twice = pinned;
@@ -245,6 +246,27 @@ static void a_store_that_another_writes(void) {
     check_words(test_path("locked"));
 }
 
+/* A child that lives on has the session's descriptor; the locks end with the session all the same. */
+static void a_child_of_a_session_that_ends(void) {
+    ww_store *store, *other;
+    int tells[2];
+    char byte;
+    const char *path = store_of_words("parent");
+    CHECK(ww_open(path, &small, &store) == 0 && ww_begin(store, WW_WRITE) == 0);
+    put_word(store, 0, 100);
+    CHECK(ww_commit(store) == 0 && pipe(tells) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(tells[1]);
+        _exit(read(tells[0], &byte, 1) != 0);
+    }
+    CHECK(child > 0 && close(tells[0]) == 0 && ww_close(store) == 0);
+    CHECK(ww_open(path, &small, &other) == 0 && ww_begin(other, WW_WRITE | WW_NO_WAIT) == 0);
+    CHECK(ww_abort(other) == 0 && ww_close(other) == 0 && ww_remove(path) == 0);
+    int status;
+    CHECK(close(tells[1]) == 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* Offsets are those of struct superblock. */
 static void stores_that_cannot_be_read(void) {
     ww_store *store;
@@ -407,6 +429,36 @@ static void sigbus_below_the_shared_pages(void) {
     FAILS(ww_close(store), EIO, "SIGBUS");
 }
 
+/* Calls outside of transactions write nothing, whichever of the shared pages are gone: a root of zeros must
+ * not replace a durable one, and readers whose slots are gone still read. */
+static void sigbus_in_a_sync_or_a_checkpoint(void) {
+    int (*const calls_outside[])(ww_store *) = {ww_sync, ww_checkpoint};
+    const off_t sizes[] = {0, SHARED_OFFSET, SLOTS_OFFSET};
+    ww_options options = small;
+    options.flags = WW_NO_SYNC; /* so that ww_sync has something to do */
+    CHECK(ww_catch_sigbus() == 0);
+    for (int call = 0; call < 2; call++)
+        for (int i = 0; i < 3; i++) {
+            if (call == 0 && sizes[i] == SLOTS_OFFSET)
+                continue; /* it does not look at slots */
+            ww_store *store;
+            struct stat status;
+            char before[SHARED_OFFSET], after[SHARED_OFFSET];
+            const char *path = store_of_words("outside");
+            CHECK(ww_open(path, &options, &store) == 0 && ww_begin(store, WW_WRITE) == 0);
+            put_word(store, 0, 100);
+            CHECK(ww_commit(store) == 0 && truncate(path, sizes[i]) == 0);
+            const int fd = open(path, O_RDONLY);
+            CHECK(fd >= 0 && pread(fd, before, sizeof before, 0) == (sizes[i] ? (ssize_t)sizeof before : 0));
+            FAILS(calls_outside[call](store), EIO, "SIGBUS");
+            CHECK(fstat(fd, &status) == 0 && status.st_size == sizes[i]);
+            CHECK(pread(fd, after, sizeof after, 0) == (sizes[i] ? (ssize_t)sizeof after : 0));
+            CHECK(sizes[i] == 0 || memcmp(before, after, sizeof before) == 0);
+            FAILS(ww_close(store), EIO, "SIGBUS");
+            CHECK(close(fd) == 0 && unlink(path) == 0);
+        }
+}
+
 static int syncs_before_a_truncation;
 
 int __real_fdatasync(int fd);
@@ -499,12 +551,14 @@ int main(void) {
     more_pins_than_fit();
     a_transaction_larger_than_the_log();
     a_store_that_another_writes();
+    a_child_of_a_session_that_ends();
     stores_that_cannot_be_read();
     segments_that_are_gone();
     a_full_disk();
     sigbus_elsewhere();
     sigbus_below_a_window();
     sigbus_below_the_shared_pages();
+    sigbus_in_a_sync_or_a_checkpoint();
     sigbus_in_a_commit();
     a_pointer_kept_too_long();
     test_end();
