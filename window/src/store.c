@@ -229,6 +229,11 @@ static int sync_folder(const char *path) {
     return 0;
 }
 
+/* With the file's length. */
+static int sync_file(const struct backend *backend) {
+    return fsync(backend->fd) ? ww_fail_errno(errno, "%s: it cannot be synced", backend->path) : 0;
+}
+
 /* The superblock last: without it the file is no store. */
 static int write_store(struct ww_store *store) {
     struct superblock *super = &store->super;
@@ -248,7 +253,7 @@ static int write_store(struct ww_store *store) {
     const struct state empty = {.record = NO_FRAME};
     super->checksum = ww_checksum(super, offsetof(struct superblock, checksum));
     backend->kind = WW_FILE; /* what follows is in the file */
-    if (ww_log_write_root(store, 0, &empty) || (is_file && fsync(backend->fd)) ||
+    if (ww_log_write_root(store, 0, &empty) || (is_file && sync_file(backend)) ||
         ww_backend_write(backend, super, sizeof *super, 0) || ww_backend_sync(backend) ||
         (is_file && sync_folder(backend->path)))
         return -1;

@@ -435,12 +435,12 @@ int ww_windows_rebase(struct ww_store *store) {
         struct window *window = &store->windows[i];
         if (window->kind == WINDOW_FREE || window->kind == WINDOW_COPY || !window->overlays)
             continue;
+        if (ww_backend_map(&store->backend, window->address, (size_t)window->length,
+                           data_offset(store, window->offset), false))
+            return -1; /* the next transaction tries again: the window still shows the log */
         store->statistics.overlays -= window->overlays;
         window->overlays = 0;
         window->writable = false;
-        if (ww_backend_map(&store->backend, window->address, (size_t)window->length,
-                           data_offset(store, window->offset), false))
-            return -1;
     }
     return 0;
 }

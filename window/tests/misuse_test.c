@@ -516,6 +516,41 @@ static void sigbus_elsewhere(void) {
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 }
 
+static int mappings_fail;
+
+void *__real_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+    if (mappings_fail && fd >= 0) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap64(address, length, protection, flags, fd, offset);
+}
+
+/* The log began anew, and an attached window cannot show the data: the transaction fails. The window does not
+ * show what the log has later. */
+static void a_window_that_cannot_be_mapped_anew(void) {
+    ww_store *store, *other;
+    ww_window window;
+    const void *data;
+    const char *path = store_of_words("anew");
+    CHECK(ww_open(path, &small, &store) == 0 && ww_open(path, &small, &other) == 0);
+    CHECK(ww_attach(store, at(store, 0), 20 * 4096, &window) == 0);
+    CHECK(ww_begin(other, WW_WRITE) == 0);
+    put_word(other, 0, 7);
+    CHECK(ww_commit(other) == 0 && ww_begin(store, WW_READ) == 0 && ww_commit(store) == 0);
+    CHECK(ww_checkpoint(other) == 0 && ww_begin(other, WW_WRITE) == 0);
+    mappings_fail = 1;
+    FAILS(ww_begin(store, WW_READ), ENOMEM, path);
+    mappings_fail = 0;
+    put_word(other, 4096, 8); /* in the frame that page 0 had */
+    CHECK(ww_commit(other) == 0 && ww_begin(store, WW_READ) == 0);
+    CHECK(ww_window_data(store, window, &data) == 0);
+    CHECK(*(const uint64_t *)data == 7 && ((const uint64_t *)data)[512] == 8);
+    CHECK(ww_commit(store) == 0 && ww_close(store) == 0 && ww_close(other) == 0);
+}
+
 /* In a strict session a pointer kept beyond its pin faults at once. */
 static void a_pointer_kept_too_long(void) {
     ww_options options = small;
@@ -560,6 +595,7 @@ int main(void) {
     sigbus_below_the_shared_pages();
     sigbus_in_a_sync_or_a_checkpoint();
     sigbus_in_a_commit();
+    a_window_that_cannot_be_mapped_anew();
     a_pointer_kept_too_long();
     test_end();
     return 0;

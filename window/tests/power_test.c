@@ -48,6 +48,7 @@ static uint32_t killed_count;
 int __real_fdatasync(int fd);
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t length, off_t offset);
 int __wrap_fdatasync(int fd);
+int __wrap_fsync(int fd);
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t length, off_t offset);
 
 static struct event *event_new(enum event_kind kind) {
@@ -105,6 +106,8 @@ int __wrap_fdatasync(int fd) {
         event_new(SYNC);
     return 0;
 }
+
+int __wrap_fsync(int fd) { return __wrap_fdatasync(fd); }
 
 static ww_options options = {.log_bytes = LOG,
                              .window_bytes = 16384,
@@ -339,6 +342,7 @@ static void fail_each_call_of_a_creation(int error) {
         calls = 0;
         fails_at = at_call;
         shared_written = 0;
+        FAILS(ww_close(NULL), EINVAL, "NULL"); /* another message than that of the creation */
         if (ww_create(path, CAPACITY, &options, &store)) {
             CHECK((errno == error || errno == EIO) && strstr(ww_error(), path));
             CHECK(access(path, F_OK) == -1);
