@@ -1,6 +1,7 @@
 /* Pages of a write transaction: each gets a frame of the log of its own, with the content it had. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store.h"
 
@@ -75,7 +76,7 @@ static bool is_own(const struct ww_store *store, uint32_t page) {
     return frame != NO_FRAME && frame >= store->first_frame && store->undo_count > 0;
 }
 
-int ww_pages_write(struct ww_store *store, uint64_t offset, uint64_t length, bool fresh) {
+static int add_missing(struct ww_store *store, uint64_t offset, uint64_t length, bool fresh) {
     const uint32_t first = (uint32_t)(offset >> PAGE_BITS);
     const uint32_t end = (uint32_t)((offset + length + PAGE_BYTES - 1) >> PAGE_BITS);
     for (uint32_t page = first; page < end;) {
@@ -102,9 +103,38 @@ int ww_pages_write(struct ww_store *store, uint64_t offset, uint64_t length, boo
     return 0;
 }
 
-int ww_pages_undo(struct ww_store *store) {
+/* Of a fresh pin: what its pages had in this transaction, and parts of pages at its ends. Whole pages that
+ * were added from the frame `added` on are zeros already. */
+static void zero_others(const struct ww_store *store, uint64_t offset, uint64_t length, char *data,
+                        uint32_t added) {
+    const uint64_t end = offset + length;
+    for (uint64_t begin = offset; begin < end;) {
+        const uint32_t page = (uint32_t)(begin >> PAGE_BITS);
+        const uint64_t next = ((uint64_t)page + 1) << PAGE_BITS, stop = next < end ? next : end;
+        if (stop - begin < PAGE_BYTES || ww_index_find(&store->index, page) < added)
+            memset(data + (begin - offset), 0, (size_t)(stop - begin));
+        begin = stop;
+    }
+}
+
+/* Before the pin at `data` is written. What fails changes nothing. */
+int ww_pages_write(struct ww_store *store, uint64_t offset, uint64_t length, char *data, bool fresh) {
+    const uint32_t count = store->undo_count, added = (uint32_t)store->state.tail;
+    if (add_missing(store, offset, length, fresh)) {
+        const int error = errno;
+        ww_pages_undo(store, count);
+        store->state.tail = added;
+        errno = error;
+        return -1;
+    }
+    if (fresh)
+        zero_others(store, offset, length, data, added);
+    return 0;
+}
+
+int ww_pages_undo(struct ww_store *store, uint32_t first) {
     int result = 0;
-    for (uint32_t i = 0; i < store->undo_count;) {
+    for (uint32_t i = first; i < store->undo_count;) {
         const struct run *undo = &store->undo[i];
         uint32_t count = 1;
         while (i + count < store->undo_count && undo[count].page == undo->page + count &&
@@ -116,7 +146,7 @@ int ww_pages_undo(struct ww_store *store) {
             result = -1;
         i += count;
     }
-    store->undo_count = 0;
+    store->undo_count = first;
     return result;
 }
 

@@ -74,7 +74,7 @@ static int pin_slowly(ww_store *store, ww_handle handle, size_t length, unsigned
     if (find_window(store, at, length, &number))
         return -1;
     pin(store, number, at, pinned);
-    if (mode != WW_READ && ww_pages_write(store, at, length, mode & WW_FRESH)) {
+    if (mode != WW_READ && ww_pages_write(store, at, length, pinned->data, mode & WW_FRESH)) {
         const int error = errno;
         ww_unpin(store, pinned);
         errno = error;

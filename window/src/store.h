@@ -223,9 +223,9 @@ int ww_recover(struct ww_store *store, struct state *state);
 int ww_checkpoint_log(struct ww_store *store, uint32_t wait_ms);
 
 /* pages.c: pages of a write transaction. */
-int ww_pages_write(struct ww_store *store, uint64_t offset, uint64_t length, bool fresh);
-int ww_pages_undo(struct ww_store *store);
-int ww_pages_update(struct ww_store *store); /* the index and windows, to the snapshot */
+int ww_pages_write(struct ww_store *store, uint64_t offset, uint64_t length, char *data, bool fresh);
+int ww_pages_undo(struct ww_store *store, uint32_t first); /* of the transaction's pages, from that on */
+int ww_pages_update(struct ww_store *store);               /* the index and windows, to the snapshot */
 int ww_pages_read(struct ww_store *store, void *bytes, size_t length, uint64_t offset);
 int ww_sync_log(struct ww_store *store, struct state *state);
 

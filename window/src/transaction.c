@@ -205,7 +205,7 @@ int ww_commit(ww_store *store) {
 int ww_abort_now(struct ww_store *store) {
     int result = 0;
     if (store->mode == WW_WRITE) {
-        result = ww_pages_undo(store);
+        result = ww_pages_undo(store, 0);
         if (store->broken)
             store->index_epoch = UINT64_MAX;
     }

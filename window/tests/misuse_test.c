@@ -338,6 +338,25 @@ static void segments_that_are_gone(void) {
 
 /* The file may not grow beyond the limit: a write sees that as it sees a full disk. The transaction can be
  * ended. */
+/* It fails in its last page, for which the log has no place: no byte has changed. */
+static void a_fresh_pin_that_fails(void) {
+    ww_store *store;
+    ww_pinned pinned;
+    CHECK(ww_open(store_of_words("fresh"), &small, &store) == 0 && ww_begin(store, WW_WRITE) == 0);
+    for (uint64_t i = 1; i <= 4; i++) {
+        CHECK(ww_pin(store, at(store, i << 18), 60 * 4096, WW_WRITE, &pinned) == 0);
+        CHECK(ww_unpin(store, &pinned) == 0);
+    }
+    put_word(store, 2 * 4096, 7);
+    FAILS(ww_pin(store, at(store, 0), 15 * 4096 + 8, WW_WRITE | WW_FRESH, &pinned), ENOSPC, "is full");
+    CHECK(get_word(store, 4096) == 101);
+    put_word(store, 3 * 4096, 8); /* in the place that is free again */
+    CHECK(ww_commit(store) == 0 && ww_begin(store, WW_READ) == 0);
+    for (uint64_t page = 0; page < 20; page++)
+        CHECK(get_word(store, page * 4096) == (page == 2 ? 7 : page == 3 ? 8 : page + 100));
+    CHECK(ww_verify(store) == 0 && ww_commit(store) == 0 && ww_close(store) == 0);
+}
+
 static void a_full_disk(void) {
     ww_store *store;
     ww_pinned first, second;
@@ -589,6 +608,7 @@ int main(void) {
     a_child_of_a_session_that_ends();
     stores_that_cannot_be_read();
     segments_that_are_gone();
+    a_fresh_pin_that_fails();
     a_full_disk();
     sigbus_elsewhere();
     sigbus_below_a_window();

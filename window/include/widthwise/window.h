@@ -68,8 +68,8 @@ int ww_allocate(ww_store *store, uint64_t bytes, uint64_t alignment,
 int ww_root(const ww_store *store, ww_handle *handle); /* the one that the last ww_set_root stored, or 0 */
 int ww_set_root(ww_store *store, ww_handle handle);
 
-/* Pins: the bytes at a handle, in contiguous memory. WW_WRITE | WW_FRESH: all of them will be written, none
- * is read. */
+/* Pins: the bytes at a handle, in contiguous memory. WW_WRITE | WW_FRESH: they are zeros,
+ * and none is read. */
 typedef struct ww_pinned {
     void *data;
     uint32_t window, generation; /* the library's */
