@@ -123,11 +123,32 @@ static void a_range_of_objects_across_windows_is_refused(const std::string &path
     });
 }
 
+struct Large {
+    std::uint64_t words[1024];
+};
+
+// What is allocated begins with the second half of an object and ends with the first half of another.
+static void a_range_of_parts_of_objects_is_refused(const std::string &path) {
+    const auto store = window::store::create(path, 1 << 20);
+    {
+        window::transaction writes(store, WW_WRITE);
+        *writes.write(store.at<std::uint64_t>(4096)) = 1;
+        *writes.write(store.at<std::uint64_t>(8192)) = 2;
+        writes.commit();
+    }
+    const window::transaction reads(store, WW_READ);
+    fails(EINVAL, "lies across", [&] {
+        for (const Large &large : reads.each(store.at<Large>(0), 10, WW_ALLOCATED))
+            CHECK(large.words[0] == 0);
+    });
+}
+
 int main() {
     a_list_is_kept_by_handles(test_path("list"));
     a_range_goes_through_windows(test_path("range"));
     a_transaction_without_a_commit_is_undone(test_path("undone"));
     counts_that_are_too_large_are_refused(test_path("counts"));
     a_range_of_objects_across_windows_is_refused(test_path("odd"));
+    a_range_of_parts_of_objects_is_refused(test_path("parts"));
     test_end();
 }

@@ -130,7 +130,8 @@ template <class T> class pin {
 };
 
 /* Consecutive objects of a store, one window at a time: for (const T &object : range). Objects must not lie
- * across windows: sizeof(T) divides the window's size, and the first one is aligned to it. */
+ * across windows: sizeof(T) divides the window's size, and the first one is aligned to it. With WW_ALLOCATED,
+ * nor across an end of what is allocated: objects of more than a page are written as a whole. */
 template <class T> class range {
   public:
     class iterator {
@@ -166,9 +167,9 @@ template <class T> class range {
             ww_iterator &pieces = own_->pieces_;
             if (detail::checked(ww_next(own_->own_, &pieces)) == 0)
                 return;
-            if (pieces.length % sizeof(T) != 0 ||
+            if (pieces.length % sizeof(T) != 0 || (pieces.handle - own_->first_) % sizeof(T) != 0 ||
                 reinterpret_cast<std::uintptr_t>(pieces.data) % alignof(T) != 0)
-                throw error(EINVAL, "an object of the range lies across windows");
+                throw error(EINVAL, "an object of the range lies across windows, or is allocated in part");
             next_ = static_cast<const T *>(pieces.data);
             end_ = next_ + pieces.length / sizeof(T);
         }
@@ -176,7 +177,8 @@ template <class T> class range {
         const T *next_ = nullptr, *end_ = nullptr;
     };
 
-    range(ww_store *own, handle<T> first, std::uint64_t count, unsigned flags = 0) : own_(own) {
+    range(ww_store *own, handle<T> first, std::uint64_t count, unsigned flags = 0)
+        : own_(own), first_(first.value()) {
         detail::checked(
             ww_iterate(own, first.value(), detail::bytes_of<T, std::uint64_t>(count), flags, &pieces_));
     }
@@ -188,6 +190,7 @@ template <class T> class range {
 
   private:
     ww_store *own_;
+    ww_handle first_;
     ww_iterator pieces_ = {};
 };
 
