@@ -100,12 +100,17 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             typed("widthwise", &report_again()),
         ],
         table,
-        reached: measured && wall.ratio <= 1.0 && cpu.ratio <= 1.0,
+        reached: measured && [wall, cpu].iter().all(|ratio| ratio.ratio <= 1.0 && !ratio.straddles(1.0)),
         sentence: if measured {
             format!(
-                "a run's cost beyond the program's own is {} times hyperfine's in wall time and {} times in CPU time.",
+                "a run's cost beyond the program's own is {} times hyperfine's in wall time and {} times in CPU time{}.",
                 wall.text(2),
-                cpu.text(2)
+                cpu.text(2),
+                if [wall, cpu].iter().any(|ratio| ratio.straddles(1.0)) {
+                    "; an interval with 1 inside does not say which costs more"
+                } else {
+                    ""
+                }
             )
         } else {
             "the machine was too busy for a ratio: what hyperfine costs could not be told from nothing.".into()
