@@ -1,5 +1,6 @@
 //! A program that touches exactly N MiB: which peak memory each tool reports.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::Context;
@@ -119,16 +120,20 @@ fn parent(own: u32, size: u32) -> Vec<String> {
     words([&own.to_string(), "./allocate", &size.to_string()])
 }
 
+/// What getrusage(RUSAGE_CHILDREN) calls the peak of a command that a process of so many MiB has started, in bytes.
+pub fn of_children(work_directory: &WorkDirectory, mib: u32, command: &[&OsStr]) -> anyhow::Result<f64> {
+    let mut parent = Command::new(work_directory.folder().join("parent"));
+    let printed = work_directory.output(parent.arg(mib.to_string()).args(command))?;
+    let peak: f64 = printed.trim().parse().with_context(|| format!("parent printed {printed:?}"))?;
+    Ok(peak * 1024.0)
+}
+
 fn peaks(work_directory: &WorkDirectory, size: u32) -> anyhow::Result<Peaks> {
     let ours = |more: &[&str]| {
         Campaign::run(work_directory, &arguments(work_directory, size, more))?.median("allocate", "max_rss")
     };
-    let theirs = |own: u32| -> anyhow::Result<f64> {
-        let mut command = Command::new(work_directory.folder().join("parent"));
-        let printed = work_directory.output(command.args(parent(own, size)))?;
-        let last = printed.lines().last().context("parent printed nothing")?;
-        Ok(last.parse::<f64>().with_context(|| format!("parent printed {last:?}"))? * 1024.0)
-    };
+    let size_word = size.to_string();
+    let theirs = |own: u32| of_children(work_directory, own, &["./allocate".as_ref(), size_word.as_ref()]);
     let by_parent = Campaign::run_by_parent(work_directory, PARENT, &arguments(work_directory, size, &[]))?;
     Ok(Peaks {
         free: ours(&[])?,

@@ -11,6 +11,7 @@ use widthwise_anatomy::elf::Elf;
 use widthwise_anatomy::layout::{self, Layouts};
 
 use crate::anatomy::debian;
+use crate::peak;
 use crate::work_directory::{cargo, WorkDirectory};
 
 const THREADS: &str = "2";
@@ -180,12 +181,9 @@ fn reader() -> anyhow::Result<PathBuf> {
 /// Runs a command to its end. A process of its own starts it: on Linux a process's peak is at least the size of the one that
 /// started it, and this one has read files of many megabytes.
 fn cost(work_directory: &WorkDirectory, command: &[&OsStr]) -> anyhow::Result<Cost> {
-    let mut parent = Command::new(work_directory.folder().join("parent"));
     let began = Instant::now();
-    let printed = work_directory.output(parent.arg("0").args(command))?;
-    let seconds = began.elapsed().as_secs_f64();
-    let peak: f64 = printed.trim().parse().with_context(|| format!("parent printed {printed:?}"))?;
-    Ok(Cost { seconds, peak: peak * 1024.0 })
+    let peak = peak::of_children(work_directory, 0, command)?;
+    Ok(Cost { seconds: began.elapsed().as_secs_f64(), peak })
 }
 
 /// Each figure's own median.

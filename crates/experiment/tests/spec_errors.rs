@@ -309,8 +309,3 @@ fn a_metrics_name_with_a_character_that_misleads_is_refused() {
          text",
     );
 }
-
-#[test]
-fn a_misplaced_kernel_belongs_to_the_axes() {
-    refused("[run]\nkernel = \"host\"\n", "2: unknown key \"kernel\" in [run]; it belongs to [axes]");
-}

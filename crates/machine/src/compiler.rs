@@ -89,20 +89,19 @@ impl Compiler {
     /// The identity for a build cache: another text means another compiler.
     pub fn identity(&self) -> String {
         // Not only the version: a distribution rebuilds one version with other patches, which the banner shows.
-        let stamp = |path: &Path| {
-            std::fs::metadata(path).map(|m| (m.len(), m.modified().ok())).ok().map(|(length, modified)| {
-                let nanoseconds = modified
-                    .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-                    .map_or(0, |age| age.as_nanos());
-                format!("{length}:{nanoseconds}")
-            })
-        };
         let mut text = format!("{}\n", self.banner);
         for path in [Some(&self.cc), self.cxx.as_ref()].into_iter().flatten() {
             text += &format!("{} {}\n", path.display(), stamp(path).unwrap_or_default());
         }
         text
     }
+}
+
+/// The length of a file, and when it was changed: another text means another file. None where there is none.
+pub fn stamp(path: &Path) -> Option<String> {
+    let data = std::fs::metadata(path).ok()?;
+    let modified = data.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    Some(format!("{}:{}", data.len(), modified.map_or(0, |age| age.as_nanos())))
 }
 
 impl fmt::Display for Compiler {

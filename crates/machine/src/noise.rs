@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -296,6 +297,17 @@ pub fn busy_cpus(before: &Snapshot, after: &Snapshot, threshold: f64) -> BTreeSe
         .filter(|(cpu, now)| before.cpus.get(cpu).is_some_and(|then| share(then, now) > threshold))
         .map(|(cpu, _)| *cpu)
         .collect()
+}
+
+/// The CPUs that were in use for more than [`BUSY`] of the time, watched for so long.
+///
+/// # Errors
+/// The times of the CPUs cannot be read.
+pub fn busy_during(watch: Duration) -> io::Result<BTreeSet<Cpu>> {
+    let mut reader = NoiseReader::open([])?;
+    let before = reader.read();
+    std::thread::sleep(watch);
+    Ok(busy_cpus(&before, &reader.read(), BUSY))
 }
 
 /// The time for which tasks and interrupts had a CPU, without what was stolen from them.

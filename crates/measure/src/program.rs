@@ -60,11 +60,7 @@ pub fn shell_text(experiment: &Experiment, variant: &Variant, text: &str, places
 ///
 /// # Errors
 /// The command cannot be split into words.
-fn command_words(
-    experiment: &Experiment,
-    variant: &Variant,
-    places: &Places,
-) -> Result<Vec<OsString>, String> {
+fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Vec<OsString>, String> {
     // Split first, filled in after: a folder with a space in its name stays one word.
     let words = shell_words::split(&experiment.program.run)
         .map_err(|error| format!("the run command `{}`: {error}", experiment.program.run))?;
@@ -89,8 +85,8 @@ pub struct RunCommand {
 
 impl RunCommand {
     /// What decides what the run does, besides the build: words, standard input, inputs, environment, directory, setup, teardown.
-    pub fn iter(&self) -> std::slice::Iter<'_, OsString> {
-        self.identity.iter()
+    pub fn identity(&self) -> &[OsString] {
+        &self.identity
     }
 
     /// The run, with this build folder, and a fresh directory `work` if it is to have one.
@@ -113,7 +109,7 @@ impl RunCommand {
 ///
 /// # Errors
 /// The command cannot be split into words.
-pub fn words(
+pub fn run_command(
     experiment: &Experiment,
     variant: &Variant,
     places: &Places,
@@ -126,7 +122,7 @@ pub fn words(
         ..variant.clone()
     };
     let launch = &experiment.launch;
-    let mut identity = command_words(experiment, &variant, places)?;
+    let mut identity = words(experiment, &variant, places)?;
     let values = values(experiment, &variant, places);
     for file in launch.stdin.iter().chain(&launch.inputs).map(|file| places.here.join(file)) {
         identity.extend([digest(&file).into(), file.into_os_string()]);
@@ -177,8 +173,8 @@ fn values<'a>(experiment: &Experiment, variant: &Variant, places: &Places) -> BT
     values
 }
 
-/// The variant's ABI: a finished binary's is in its header, unless its name says it.
-fn abi_name(variant: &Variant, here: &Path) -> Option<&'static str> {
+/// The variant's ABI: a finished binary's is in its header, unless its name says it. Its path begins in `here`.
+pub fn abi_name(variant: &Variant, here: &Path) -> Option<&'static str> {
     let of_binary = || abi_of(&here.join(variant.binary.as_ref()?)).ok().map(|abi| abi.name);
     variant.abi.map(|abi| abi.name).or_else(of_binary)
 }
@@ -207,7 +203,7 @@ fn check_abi(
 /// Why this variant cannot be measured here.
 pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<LaunchSpec, Unready> {
     let launch = &experiment.launch;
-    let arguments = command_words(experiment, variant, places)?;
+    let arguments = words(experiment, variant, places)?;
     let values = values(experiment, variant, places);
     check_abi(experiment, variant, &values)?;
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;

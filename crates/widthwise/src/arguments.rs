@@ -331,19 +331,16 @@ impl Arguments {
         )))
     }
 
-    /// Whether any option was given besides the stopping rule and rounds of the memory series.
-    pub fn asks_more_than_resuming(&self) -> bool {
+    /// Whether any option was given besides the stopping rule, and rounds of the memory series where these are allowed.
+    pub fn asks_more_than_resuming(&self, allows_memory: bool) -> bool {
         let mut allowed = Request::default();
-        self.add_memory(&mut allowed);
+        if allows_memory {
+            self.add_memory(&mut allowed);
+        }
         match (self.location(), self.add_stopping(&mut allowed)) {
             (Ok(location), Ok(())) => location != allowed || !self.programs.is_empty(),
             _ => true,
         }
-    }
-
-    /// Whether rounds of the memory series were asked for, or none.
-    pub fn asks_for_memory(&self) -> bool {
-        self.memory.is_some()
     }
 }
 

@@ -10,7 +10,6 @@ mod question;
 mod recorder;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use widthwise_experiment::Role;
 use widthwise_experiment::VariantStatus;
@@ -35,7 +34,6 @@ use crate::arguments::Arguments;
 use crate::compare::emulated::Emulator;
 use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
-use crate::environment;
 use crate::explain::excerpts;
 use crate::failure::Failure;
 use crate::feasibility;
@@ -140,7 +138,8 @@ impl Compare {
         let archive = self.archive(&mut session, &prepared, &place)?;
         let folder = archive.folder().to_owned();
         let ended = self.measure(archive, &session.experiment, &prepared, &mut progress);
-        place.clear_away();
+        // With the folder of runs: from here on a signal may end the process.
+        drop(place);
         progress.end();
         load_report::end_at_once(&folder, &ended)?;
         let reported = self.report(&folder);
@@ -175,7 +174,7 @@ impl Compare {
 
     /// A resumed campaign: its own request, with the stopping rule and the memory rounds of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.asks_more_than_resuming() || self.question.asks_anything() {
+        if self.arguments.asks_more_than_resuming(true) || self.question.asks_anything() {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it, and what has runs of its own: --memory, --heap, \
                  --functions",
@@ -204,8 +203,7 @@ impl Compare {
     ) -> Result<Archive, Failure> {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
-        let mut fingerprint = preparation::fingerprint(experiment, prepared, place);
-        fingerprint.extend(environment::fingerprint(experiment));
+        let fingerprint = preparation::fingerprint(experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(mut archive) = resumed {
             session::check_fingerprint(&archive, fingerprint, &machine)?;
@@ -507,8 +505,7 @@ fn remarks(
         ));
     }
     // After an interrupt while a core was waited for, no run is made.
-    let is_interrupted = interrupt::times().load(Ordering::SeqCst) > 0;
-    if experiment.launch.cpus == Cpus::Auto && lock.is_none() && !is_interrupted {
+    if experiment.launch.cpus == Cpus::Auto && lock.is_none() && !interrupt::is_wanted() {
         remarks.push(match experiment.launch.concurrent {
             true => "no core could be chosen and locked: other campaigns may have used the same CPU".into(),
             false => "runs were not pinned: no core could be chosen".into(),

@@ -67,7 +67,7 @@ fn check_allocators(request: &Request, experiment: &Experiment) -> Result<(), Fa
     for name in names {
         let mut reasons = Vec::new();
         for variant in experiment.variants.iter().filter(|variant| variant.allocator == name) {
-            match abi(variant).map(|abi| program::allocator(variant, abi)) {
+            match program::abi_name(variant, Path::new("")).map(|abi| program::allocator(variant, abi)) {
                 Some(Err(reason)) => reasons.push(reason),
                 // What it is for is known after the build.
                 None | Some(Ok(_)) => {
@@ -82,11 +82,6 @@ fn check_allocators(request: &Request, experiment: &Experiment) -> Result<(), Fa
         }
     }
     Ok(())
-}
-
-fn abi(variant: &Variant) -> Option<&'static str> {
-    let of_binary = || program::abi_of(variant.binary.as_ref()?).ok().map(|abi| abi.name);
-    variant.abi.map(|abi| abi.name).or_else(of_binary)
 }
 
 /// `always` and `madvise` are settings of the whole system.

@@ -45,20 +45,29 @@ pub fn times() -> &'static AtomicU8 {
     &TIMES
 }
 
+/// Whether the user has interrupted.
+pub fn is_wanted() -> bool {
+    TIMES.load(Ordering::SeqCst) > 0
+}
+
 /// Examines the machine. SIGINT, SIGTERM and SIGHUP end the tools that do so; what is temporary is removed. A second signal
-/// ends the process at once. Afterwards signals are only counted.
+/// ends the process at once. Afterwards signals do what they did before, or are only counted.
 ///
 /// # Errors
 /// Interrupted.
 pub fn while_examining<T>(examine: impl FnOnce() -> T) -> Result<T, Failure> {
+    let was_building = BUILDS.load(Ordering::SeqCst);
     listen().map_err(Failure::machine)?;
     EXAMINES.store(true, Ordering::SeqCst);
     let found = examine();
     EXAMINES.store(false, Ordering::SeqCst);
-    match TIMES.load(Ordering::SeqCst) {
-        0 => Ok(found),
-        _ => Err(Failure::interrupted()),
+    if was_building {
+        end_with_the_build().map_err(Failure::machine)?;
     }
+    if is_wanted() {
+        return Err(Failure::interrupted());
+    }
+    Ok(found)
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP end the build that runs and the process.
@@ -66,7 +75,7 @@ pub fn end_with_the_build() -> std::io::Result<()> {
     listen()?;
     BUILDS.store(true, Ordering::SeqCst);
     // One that came before.
-    if TIMES.load(Ordering::SeqCst) > 0 {
+    if is_wanted() {
         end_build();
     }
     Ok(())
@@ -75,26 +84,23 @@ pub fn end_with_the_build() -> std::io::Result<()> {
 /// From now on SIGINT, SIGTERM and SIGHUP are counted and do not end the process.
 pub fn listen() -> std::io::Result<()> {
     BUILDS.store(false, Ordering::SeqCst);
-    if LISTENS.swap(true, Ordering::SeqCst) {
-        return Ok(());
-    }
-    OWN.store(std::process::id(), Ordering::SeqCst);
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
-        // SAFETY: the handler only touches atomics, writes to a file descriptor and ends the process.
-        unsafe { low_level::register(signal, move || handle(signal))? };
-    }
-    Ok(())
+    register(&[SIGINT, SIGTERM, SIGHUP])
 }
 
 /// From now on SIGINT and SIGTERM end the process by default, but leave no half-written file.
 pub fn end_by_signal() -> std::io::Result<()> {
     let _ = END.set(End::BySignal);
+    register(&[SIGINT, SIGTERM])
+}
+
+/// Handles these signals, once in a process.
+fn register(signals: &[i32]) -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
     OWN.store(std::process::id(), Ordering::SeqCst);
-    for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)) {
-        // SAFETY: as above.
+    for signal in signals.iter().copied().filter(|signal| !is_ignored(*signal)) {
+        // SAFETY: the handler only touches atomics, writes to a file descriptor and ends the process.
         unsafe { low_level::register(signal, move || handle(signal))? };
     }
     Ok(())
@@ -105,7 +111,7 @@ pub fn end_by_signal() -> std::io::Result<()> {
 pub fn end_at_once(line: &str, is_obeyed: bool) -> std::io::Result<()> {
     listen()?;
     let _ = END.set(End::Saying(format!("\n{line}\n")));
-    if !is_obeyed && TIMES.load(Ordering::SeqCst) > 0 {
+    if !is_obeyed && is_wanted() {
         ENDING_SIGNAL.store(SIGINT, Ordering::SeqCst);
         end_if_wanted();
     }

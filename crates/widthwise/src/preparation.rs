@@ -25,6 +25,7 @@ use widthwise_measure::program::{self, Places, Unready};
 use widthwise_measure::run::launch_spec::LaunchSpec;
 use widthwise_report::format::duration;
 
+use crate::environment;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::machines;
@@ -82,20 +83,13 @@ impl WorkDirectories {
             Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
         };
         std::fs::create_dir_all(&root).map_err(unusable)?;
+        let real = std::fs::canonicalize(&root).map_err(unusable)?;
         let runs = match directory {
-            Directory::Fresh => {
-                Some(std::fs::canonicalize(&root).and_then(|root| RunsFolder::new(&root)).map_err(unusable)?)
-            }
+            Directory::Fresh => Some(RunsFolder::new(&real).map_err(unusable)?),
             _ => None,
         };
-        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        Ok(WorkDirectories { root, here, runs, jobs })
-    }
-
-    /// Removes the folder of runs.
-    pub fn clear_away(self) {
-        drop(self.runs);
+        Ok(WorkDirectories { root: real, here, runs, jobs })
     }
 }
 
@@ -473,7 +467,7 @@ fn training(
     let digest = |path: &Path| content(path, &place.root);
     Ok(match &variant.flags.train {
         Some(text) => Training::Shell(program::shell_text(experiment, variant, text, &places)),
-        None => Training::Words(program::words(experiment, variant, &places, &digest)?),
+        None => Training::Run(program::run_command(experiment, variant, &places, &digest)?),
     })
 }
 
@@ -501,9 +495,7 @@ fn blame(
         chosen.any(|one| one.name == compiler.name)
     };
     let used: Vec<Compiler> = toolchains.native.iter().filter(is_used).cloned().collect();
-    let abilities = interrupt::while_examining(|| ability::probe(&used));
-    interrupt::end_with_the_build().map_err(Failure::machine)?;
-    let abilities = abilities?;
+    let abilities = interrupt::while_examining(|| ability::probe(&used))?;
     for (variant, result) in wanted.iter().map(|one| one.variant).zip(results.iter_mut()) {
         let (Some(Err(status)), Some(abi), Ok(compiler)) = (result, variant.abi, toolchains.chosen(variant))
         else {
@@ -557,5 +549,6 @@ pub fn fingerprint(
             .unwrap_or_else(|error| error.to_string());
         fingerprint.insert(format!("input {}", bytes::text(input)), digest);
     }
+    fingerprint.extend(environment::fingerprint(experiment));
     fingerprint
 }

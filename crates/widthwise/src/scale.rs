@@ -16,7 +16,7 @@ use widthwise_experiment::outcome::{Round, RoundKind};
 use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
-use widthwise_machine::noise::{busy_cpus, NoiseReader, BUSY};
+use widthwise_machine::noise;
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
@@ -27,7 +27,6 @@ use widthwise_measure::scale::{measure, GroupSpec, LauncherPool, ScalingRounds, 
 use widthwise_verdict::stopping::Why;
 
 use crate::arguments::Arguments;
-use crate::environment;
 use crate::session;
 
 use crate::failure::Failure;
@@ -133,7 +132,8 @@ impl Scale {
             ));
         }
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
-        place.clear_away();
+        // With the folder of runs: from here on a signal may end the process.
+        drop(place);
         progress.end();
         end_at_once(&folder, &ended)?;
         let archive = Archive::read(&folder).map_err(Failure::request)?;
@@ -158,10 +158,7 @@ impl Scale {
     }
 
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.asks_more_than_resuming()
-            || self.arguments.asks_for_memory()
-            || self.question.asks_anything()
-        {
+        if self.arguments.asks_more_than_resuming(false) || self.question.asks_anything() {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
             ));
@@ -188,8 +185,7 @@ impl Scale {
         topology: &Topology,
         place: &WorkDirectories,
     ) -> Result<Archive, Failure> {
-        let mut fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
-        fingerprint.extend(environment::fingerprint(&session.experiment));
+        let fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(mut archive) = session.archive.take() {
             session::check_fingerprint(&archive, fingerprint, &machine)?;
@@ -530,11 +526,7 @@ fn machine_remarks(pool: &mut LauncherPool) -> Result<Vec<String>, Failure> {
             missing.iter().filter(|(_, other)| other == reason).map(|(metric, _)| metric.name).collect();
         remarks.push(format!("no {}: {reason}; clock-normalised parallel time, instructions per cycle and stalled cycles per instruction need them", names.join(", ")));
     }
-    let busy = NoiseReader::open([]).map(|mut reader| {
-        let before = reader.read();
-        std::thread::sleep(Duration::from_millis(100));
-        busy_cpus(&before, &reader.read(), BUSY)
-    });
+    let busy = noise::busy_during(Duration::from_millis(100));
     if let Some(busy) = busy.ok().filter(|busy| !busy.is_empty()) {
         let names: Vec<String> = busy.iter().map(u32::to_string).collect();
         remarks

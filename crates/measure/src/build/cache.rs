@@ -125,7 +125,7 @@ fn key(order: &Order, processor: &Processor) -> String {
     match &order.training {
         None => part(b""),
         Some(Training::Shell(text)) => part(text.as_bytes()),
-        Some(Training::Words(words)) => words.iter().for_each(|word| part(word.as_bytes())),
+        Some(Training::Run(command)) => command.identity().iter().for_each(|word| part(word.as_bytes())),
     }
     part(if order.variant.flags.profile_guided { b"guided" } else { b"" });
     let variables = order.variables(Stage::Plain);

@@ -46,7 +46,7 @@ pub enum Training {
     /// The user's own command: text for `sh -e`, in the build folder.
     Shell(String),
     /// The run command, in the conditions of a run.
-    Words(RunCommand),
+    Run(RunCommand),
 }
 
 /// A finished build.

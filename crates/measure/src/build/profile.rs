@@ -25,7 +25,7 @@ pub fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(
     let cannot_start = |error| BuildError::Training(format!("the training run could not start: {error}"));
     // The standard output is the program's, and does not belong in a log.
     let (status, success) = match &order.training {
-        Some(Training::Words(command)) => run_once(command, tree, log).map_err(BuildError::Training)?,
+        Some(Training::Run(command)) => run_once(command, tree, log).map_err(BuildError::Training)?,
         Some(Training::Shell(text)) => {
             (execute(shell(text), tree, None, log, &variables).map_err(cannot_start)?, 0)
         }
@@ -136,7 +136,7 @@ fn status(start: &LaunchSpec, log: &Path, limit: Option<Duration>) -> IoResult<O
     let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
     let began = Instant::now();
     let mut is_late = false;
-    while !has_ended(pid)? {
+    while !process_group::has_ended(&child)? {
         if !is_late && limit.is_some_and(|limit| began.elapsed() > limit) {
             is_late = true;
             // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
@@ -148,17 +148,4 @@ fn status(start: &LaunchSpec, log: &Path, limit: Option<Duration>) -> IoResult<O
     drop(group);
     let status = child.wait()?;
     Ok((!is_late).then_some(status))
-}
-
-/// Whether a child has ended. It is not reaped.
-fn has_ended(pid: libc::pid_t) -> IoResult<bool> {
-    // SAFETY: zeros are a value of it, and the call only fills it in.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: as above.
-    match unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) } {
-        // SAFETY: waitid leaves zero where no child has ended.
-        0 => Ok(unsafe { info.si_pid() } != 0),
-        _ => Err(Error::last_os_error()),
-    }
 }

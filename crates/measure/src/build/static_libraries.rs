@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::UNIX_EPOCH;
+
+use widthwise_machine::compiler;
 
 const NAMES: [&str; 9] = [
     "crt1.o",
@@ -41,10 +42,7 @@ fn folders(compiler: &str) -> Vec<PathBuf> {
 
 /// A package's update changes at least one of them.
 fn stamp(path: &Path) -> String {
-    let data = std::fs::metadata(path).ok();
-    let modified = data.as_ref().and_then(|data| data.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-    let length = data.map_or(0, |data| data.len());
-    format!("{} {length}:{}\n", path.display(), modified.map_or(0, |age| age.as_nanos()))
+    format!("{} {}\n", path.display(), compiler::stamp(path).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The instructions of both variants: by class, by function, and what position-independent code and prefixes cost.
 
+use anstyle::Style;
 use serde_json::{json, Value};
 use widthwise_anatomy::code::compare::Pair;
 use widthwise_anatomy::code::{Class, Counts};
@@ -8,8 +9,7 @@ use widthwise_experiment::units::{thousands, Unit};
 use super::table::{self, Column};
 use crate::explanation::model::{Measured, Part, Section};
 use crate::format::counted;
-use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, Palette};
 use widthwise_anatomy::Certainty;
 
 /// The instructions of both variants' programs: first the baseline's, then the variant's.
@@ -131,11 +131,8 @@ impl Section for Code {
             self.architectures[0],
             self.architectures[1]
         );
-        for line in std::iter::once(&summary)
-            .chain(&self.remarks)
-            .flat_map(|line| wrapped(&sanitize::line(line), width - 2))
-        {
-            text.push_str(&format!("  {line}\n"));
+        for line in std::iter::once(&summary).chain(&self.remarks) {
+            text += &paragraph(line, width, Style::new());
         }
         let of_classes = Class::ALL.iter().map(|class| (noun(*class), a.of(*class), b.of(*class)));
         let of_figures = figures().map(|(_, words, of)| (words, of(a), of(b)));

@@ -1,5 +1,6 @@
 //! Structures and classes of two programs: which of them differ, why, and what another order of their members saves.
 
+use anstyle::Style;
 use serde_json::{json, Value};
 use unicode_width::UnicodeWidthStr;
 use widthwise_anatomy::layout::drawing::{Drawing, Place, Row};
@@ -10,7 +11,7 @@ use crate::explanation::model::{Measured, Part, Section};
 use crate::format::counted;
 use crate::heap::signed;
 use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, wrapped, Palette};
 use widthwise_anatomy::Certainty;
 
 /// Longer names are cut in tables.
@@ -95,12 +96,8 @@ impl Section for Layout<'_> {
                 self.names[0]
             )
         });
-        for line in std::iter::once(&head)
-            .chain(&weighted)
-            .chain(&remarks)
-            .flat_map(|line| wrapped(&sanitize::line(line), width.saturating_sub(2)))
-        {
-            text.push_str(&format!("  {line}\n"));
+        for line in std::iter::once(&head).chain(&weighted).chain(&remarks) {
+            text += &paragraph(line, width, Style::new());
         }
         if differ > 0 {
             text.push_str(&format!("{faint}  difference  baseline   variant  type{faint:#}\n"));

@@ -1,6 +1,7 @@
 //! The time of both variants: functions with the counts of an emulated processor and page faults, and what they say of the measured
 //! time, if anything.
 
+use anstyle::Style;
 use serde_json::{json, Value};
 use widthwise_anatomy::time::module::Module;
 use widthwise_anatomy::time::{Counts, Row, RowKind};
@@ -10,8 +11,7 @@ use super::table::{self, Column};
 use crate::explanation::model::{Measured, Part, Section};
 use crate::format::{counted, listed};
 use crate::heap::short_name;
-use crate::sanitize;
-use crate::text::{wrapped, Palette};
+use crate::text::{paragraph, Palette};
 use widthwise_anatomy::Certainty;
 
 /// The functions of both variants.
@@ -255,8 +255,8 @@ impl Section for Time<'_> {
             .chain(self.interpretation())
             .chain(self.method())
             .chain(self.remarks.iter().cloned());
-        for line in sentences.flat_map(|line| wrapped(&sanitize::line(&line), width.saturating_sub(2))) {
-            text.push_str(&format!("  {line}\n"));
+        for line in sentences {
+            text += &paragraph(&line, width, Style::new());
         }
         let differs = |row: &&Row| self.kinds().any(|kind| row.of(kind.count) != 0);
         let all = self.rows.iter().filter(differs).count();
