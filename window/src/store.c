@@ -308,7 +308,7 @@ int ww_close(ww_store *store) {
         if (store->mode)
             ww_abort_now(store);
         if (!fault && store->wrote && store->state.tail)
-            ww_checkpoint_now(store);
+            ww_checkpoint_within(store, 0); /* what fails is left to the next writer */
         ww_slot_release(store);
         result = fault;
     }

@@ -211,7 +211,8 @@ int ww_log_verify_frames(const struct ww_store *store, const struct record *reco
 /* transaction.c: whether one is under way, of at least that mode. */
 int ww_has_transaction(struct ww_store *store, unsigned mode);
 int ww_abort_now(struct ww_store *store);
-void ww_checkpoint_now(struct ww_store *store); /* unless another session writes or reads from the log */
+int ww_checkpoint_within(struct ww_store *store,
+                         uint32_t wait_ms); /* waits for other sessions at most so long */
 
 /* superblock.c */
 int ww_check_super(const struct ww_store *store, struct superblock *super);

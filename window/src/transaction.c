@@ -245,20 +245,16 @@ int ww_sync(ww_store *store) {
     return result;
 }
 
-int ww_checkpoint(ww_store *store) {
-    if (has_none(store) || begin_writing(store, store->wait_ms))
+int ww_checkpoint_within(struct ww_store *store, uint32_t wait_ms) {
+    if (begin_writing(store, wait_ms))
         return -1;
-    const int result = ww_checkpoint_log(store, store->wait_ms);
+    const int result = ww_checkpoint_log(store, wait_ms);
     unlock_writer(store);
     return result;
 }
 
-/* What fails is left to the next writer. */
-void ww_checkpoint_now(struct ww_store *store) {
-    if (begin_writing(store, 0))
-        return;
-    ww_checkpoint_log(store, 0);
-    unlock_writer(store);
+int ww_checkpoint(ww_store *store) {
+    return has_none(store) ? -1 : ww_checkpoint_within(store, store->wait_ms);
 }
 
 uint64_t ww_version(const ww_store *store) { return store && store->mode ? store->state.version : 0; }

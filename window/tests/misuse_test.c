@@ -336,8 +336,6 @@ static void segments_that_are_gone(void) {
         CHECK(shmctl(identifiers[i], IPC_RMID, NULL) == 0);
 }
 
-/* The file may not grow beyond the limit: a write sees that as it sees a full disk. The transaction can be
- * ended. */
 /* It fails in its last page, for which the log has no place: no byte has changed. */
 static void a_fresh_pin_that_fails(void) {
     ww_store *store;
@@ -357,6 +355,8 @@ static void a_fresh_pin_that_fails(void) {
     CHECK(ww_verify(store) == 0 && ww_commit(store) == 0 && ww_close(store) == 0);
 }
 
+/* The file may not grow beyond the limit: a write sees that as it sees a full disk. The transaction can be
+ * ended. */
 static void a_full_disk(void) {
     ww_store *store;
     ww_pinned first, second;

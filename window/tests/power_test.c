@@ -175,7 +175,11 @@ static void run_workload(const char *path, int commits, uint64_t *random) {
             is_gone = is_killed(ww_sync, store, random);
         if (!is_gone && (!(options.flags & WW_NO_SYNC) || syncs))
             acknowledge(version);
-        if (is_gone || (closes && (is_killed(ww_close, store, random) || true)))
+        if (!is_gone && closes) {
+            is_killed(ww_close, store, random); /* killed or not, the session has ended */
+            is_gone = true;
+        }
+        if (is_gone)
             CHECK(ww_open(path, &options, &store) == 0);
         if (i % 6 == 3) {
             if (reads)

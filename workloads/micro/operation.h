@@ -29,8 +29,8 @@ struct operation {
 #undef OPERATION
 
 // Defines the inner loop of an operation: a function of its own, so that its instructions can be listed. A
-// short loop that crosses a line of the instruction cache takes twice as long, by chance: the functions begin
-// with a line. The loop itself follows the function's first instructions, whose length differs by ABI.
+// short loop that crosses a line of the instruction cache takes twice as long, by chance: the functions are
+// aligned to one. The loop itself follows the function's first instructions, whose length differs by ABI.
 #define LOOP(name) __attribute__((noinline, noclone, aligned(64))) void micro_##name(unsigned long iterations)
 #if defined(__clang__)
 #undef LOOP

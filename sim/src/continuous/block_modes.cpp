@@ -27,9 +27,9 @@ class Intervals : public Block {
     }
 
   protected:
-    [[nodiscard]] virtual double lowest(int mode) const = 0;
-    [[nodiscard]] virtual double highest(int mode) const = 0;
-    int mode_ = 0;
+    [[nodiscard]] virtual double lowest(double mode) const = 0;
+    [[nodiscard]] virtual double highest(double mode) const = 0;
+    double mode_ = 0.0; // a whole number: a quantiser has more of them than integers have numbers
 };
 
 /// Modes are the gaps between ascending points.
@@ -38,10 +38,10 @@ class Gaps : public Intervals {
     explicit Gaps(std::vector<double> ends) : ends_(std::move(ends)) {}
 
   protected:
-    [[nodiscard]] double lowest(int mode) const override {
+    [[nodiscard]] double lowest(double mode) const override {
         return mode == 0 ? -infinity : ends_[static_cast<std::size_t>(mode) - 1];
     }
-    [[nodiscard]] double highest(int mode) const override {
+    [[nodiscard]] double highest(double mode) const override {
         return static_cast<std::size_t>(mode) == ends_.size() ? infinity
                                                               : ends_[static_cast<std::size_t>(mode)];
     }
@@ -89,22 +89,14 @@ class Polyline final : public Gaps {
 
 // The output of what follows jumps: it is the mode's.
 
-/// Its mode is the multiple of the step, as a double: there are more of them than integers have numbers.
-class Quantiser final : public Block {
+/// Its mode is the multiple of the step.
+class Quantiser final : public Intervals {
   public:
     explicit Quantiser(double step) : step_(step) {}
     [[nodiscard]] double output(double) const override { return step_ * mode_; }
-    [[nodiscard]] double within(double x, double) const override {
-        return std::min(x - lowest(), highest() - x);
-    }
-    void leave(double x, double) override { mode_ += x - lowest() < highest() - x ? -1.0 : 1.0; }
-    /// At an end it matters where x goes.
     void begin(double x, double rate) override {
         mode_ = math::floor(x / step_ + 0.5);
-        while (x > highest() || (x == highest() && rate > 0.0))
-            ++mode_;
-        while (x < lowest() || (x == lowest() && rate < 0.0))
-            --mode_;
+        Intervals::begin(x, rate);
     }
     /// Beyond that the multiples' halves, between which modes lie, are no doubles.
     [[nodiscard]] const char *refusal(double x) const override {
@@ -112,11 +104,10 @@ class Quantiser final : public Block {
     }
 
   private:
-    [[nodiscard]] double lowest() const { return (mode_ - 0.5) * step_; }
-    [[nodiscard]] double highest() const { return (mode_ + 0.5) * step_; }
+    [[nodiscard]] double lowest(double mode) const override { return (mode - 0.5) * step_; }
+    [[nodiscard]] double highest(double mode) const override { return (mode + 0.5) * step_; }
 
     double step_;
-    double mode_ = 0.0;
 };
 
 class Friction final : public Gaps {
@@ -139,10 +130,10 @@ class Relay final : public Intervals {
     [[nodiscard]] double output(double) const override { return levels_[static_cast<std::size_t>(mode_)]; }
 
   protected:
-    [[nodiscard]] double lowest(int mode) const override {
+    [[nodiscard]] double lowest(double mode) const override {
         return mode == 0 ? -infinity : down_[static_cast<std::size_t>(mode) - 1];
     }
-    [[nodiscard]] double highest(int mode) const override {
+    [[nodiscard]] double highest(double mode) const override {
         return static_cast<std::size_t>(mode) == up_.size() ? infinity : up_[static_cast<std::size_t>(mode)];
     }
 

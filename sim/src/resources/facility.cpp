@@ -1,15 +1,11 @@
 #include "widthwise/sim/facility.hpp"
 
+#include "core/frames.hpp"
 #include "resources/report_format.hpp"
 
 #include <utility>
 
 namespace widthwise::sim {
-namespace {
-
-bool is_cancelled(const ProcessState &process) { return (process.flags & ProcessState::cancelled) != 0; }
-
-} // namespace
 
 /// A stopped holder, and the rest of its service time.
 struct Facility::Stopped : Waiter {
@@ -30,7 +26,7 @@ Facility::~Facility() {
 
 bool Facility::begin_busy(Seize &seize, ProcessState &process, bool preempts) {
     if (preempts && !broken_ && holder_priority_ < seize.priority && holder_ != &process) {
-        if (is_cancelled(*holder_)) { // its locals have not been destroyed yet
+        if (detail::has(*holder_, ProcessState::cancelled)) { // its locals have not been destroyed yet
             ++served_;
             --std::exchange(holder_, nullptr)->held;
         } else {
@@ -132,10 +128,10 @@ bool Facility::forget(ProcessState &process) noexcept {
     return true;
 }
 
-void Facility::refuse_release() {
+void Facility::release_unheld() {
     // What a cancelled process held may have been given to another before its locals are destroyed.
     const ProcessState *process = kernel().running();
-    if (process != nullptr && is_cancelled(*process))
+    if (process != nullptr && detail::has(*process, ProcessState::cancelled))
         return;
     throw ReleaseWithoutSeize(shown() + " was released by a process that does not hold it",
                               kernel().error_context());

@@ -3,7 +3,7 @@
 // A holder that waits for a time (is being served) can be stopped: by a process that preempts with a higher
 // priority, or by a breakdown. Its remaining time is kept, and continues when it holds the facility again.
 // The facility therefore changes its holder's schedule, and a holder that waits for something other than time
-// cannot be preempted (WrongState). An interrupt of a stopped process ends its claim: whoever handles
+// cannot be preempted (WrongState). An interrupt of a stopped process ends its claim: a process that handles
 // Interrupted asks holder() before it releases the facility. Invariants: a working facility with waiting
 // processes is held; a preempted process comes before waiting ones of equal priority; the wait queue is
 // ordered by priority, then by arrival.
@@ -57,7 +57,7 @@ class Facility : public Resource {
     void release() {
         ProcessState *process = kernel().running();
         if (holder_ == nullptr || holder_ != process) [[unlikely]]
-            return refuse_release();
+            return release_unheld();
         give_back(*process);
     }
 
@@ -128,7 +128,7 @@ class Facility : public Resource {
         use_.set(sim_->now(), 0.0);
     }
     void choose();
-    void refuse_release();
+    void release_unheld();
 
     ProcessState *holder_ = nullptr;
     std::int16_t holder_priority_ = 0;
