@@ -12,6 +12,15 @@ pub struct SystemMoment {
     pub heap: u64,
     /// Anonymous mappings that are no stacks.
     pub mmapped: u64,
+    /// For how long the sample is known to be valid, in nanoseconds. Absent: until the next sample.
+    pub valid_ns: Option<u64>,
+}
+
+impl SystemMoment {
+    /// When it ceases to be valid.
+    fn valid_until_ns(&self) -> u64 {
+        self.valid_ns.map_or(u64::MAX, |valid_ns| self.at_ns.saturating_add(valid_ns))
+    }
 }
 
 /// The heap of one process of the tree, over time.
@@ -40,6 +49,8 @@ pub struct RssAndHeap {
     pub resident: u64,
     /// Of `resident`: the heap.
     pub resident_heap: u64,
+    /// Whether the RSS sample is known to be valid from this moment to the next.
+    pub is_valid: bool,
 }
 
 impl RssAndHeap {
@@ -67,8 +78,9 @@ pub struct RssAgainstHeap {
     pub moments: Vec<RssAndHeap>,
     /// Means over time; `at_ns` is the length of time.
     pub mean: RssAndHeap,
-    /// The bytes that the allocator kept for at least [`LONG`] of the time. Unlike a mean, this does not depend on how long the
-    /// phases of a program take; unlike a peak, it does not depend on the moment between a release and the next sample.
+    /// The bytes that the allocator kept for at least [`LONG`] of the time, while samples were valid. Unlike a mean, this does
+    /// not depend on how long the phases of a program take; unlike a peak, it does not depend on the time between a release
+    /// and the next sample.
     pub kept_long: u64,
     /// Likewise for untouched bytes.
     pub untouched_long: u64,
@@ -90,7 +102,7 @@ impl RssAgainstHeap {
             course.moments.iter().map(|moment| course.began_ns.saturating_add(moment.time_ns))
         });
         let ends = courses.iter().filter_map(|course| course.ended_ns);
-        let of_system = system.iter().map(|moment| moment.at_ns);
+        let of_system = system.iter().flat_map(|moment| [moment.at_ns, moment.valid_until_ns().min(end)]);
         let mut times: Vec<u64> =
             of_courses.chain(ends).chain(of_system).chain([end]).filter(|at| *at >= first.at_ns).collect();
         times.sort_unstable();
@@ -120,7 +132,7 @@ impl RssAgainstHeap {
         } else {
             let [asked, live, live_main, resident, resident_heap] =
                 sums.map(|sum| (sum / length as f64).round() as u64);
-            RssAndHeap { at_ns: length, asked, live, live_main, resident, resident_heap }
+            RssAndHeap { at_ns: length, asked, live, live_main, resident, resident_heap, is_valid: true }
         };
         let (kept_long, untouched_long) =
             (long(&moments, RssAndHeap::kept), long(&moments, RssAndHeap::untouched));
@@ -133,10 +145,14 @@ impl RssAgainstHeap {
     }
 }
 
-/// The most that there was for [`LONG`] of the time.
+/// The most that there was for [`LONG`] of the time. Times without a valid sample show no amount: on a busy machine they may
+/// be longer than that, and the sample before them may be that of an earlier phase.
 fn long(moments: &[RssAndHeap], of: fn(&RssAndHeap) -> u64) -> u64 {
-    let mut levels: Vec<(u64, u64)> =
-        moments.windows(2).map(|pair| (of(&pair[0]), pair[1].at_ns.saturating_sub(pair[0].at_ns))).collect();
+    let level = |pair: &[RssAndHeap]| {
+        let amount = if pair[0].is_valid { of(&pair[0]) } else { 0 };
+        (amount, pair[1].at_ns.saturating_sub(pair[0].at_ns))
+    };
+    let mut levels: Vec<(u64, u64)> = moments.windows(2).map(level).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
     let length: f64 = levels.iter().map(|(_, time)| *time as f64).sum();
     let mut passed = 0.0;
@@ -191,6 +207,7 @@ impl<'a> Sum<'a> {
             live_main: self.live_main,
             resident: system.heap.saturating_add(system.mmapped),
             resident_heap: system.heap,
+            is_valid: at_ns < system.valid_until_ns(),
         }
     }
 }
@@ -207,9 +224,9 @@ mod tests {
     fn what_was_given_back_and_is_still_resident_is_kept_by_the_allocator() {
         let moments = [moment(0, 100), moment(50, 20)];
         let system = [
-            SystemMoment { at_ns: 1000, heap: 100, mmapped: 0 },
-            SystemMoment { at_ns: 1050, heap: 100, mmapped: 0 },
-            SystemMoment { at_ns: 1100, heap: 100, mmapped: 0 },
+            SystemMoment { at_ns: 1000, heap: 100, mmapped: 0, valid_ns: None },
+            SystemMoment { at_ns: 1050, heap: 100, mmapped: 0, valid_ns: None },
+            SystemMoment { at_ns: 1100, heap: 100, mmapped: 0, valid_ns: None },
         ];
         let compared =
             RssAgainstHeap::of(&[Course { began_ns: 1000, ended_ns: None, moments: &moments }], &system, 0)
@@ -222,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_kept_for_a_moment_is_not_kept_for_long() {
         let moments = [moment(0, 100), moment(50, 20), moment(52, 90)];
-        let system = [SystemMoment { at_ns: 0, heap: 100, mmapped: 0 }];
+        let system = [SystemMoment { at_ns: 0, heap: 100, mmapped: 0, valid_ns: None }];
         let compared =
             RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 100)
                 .unwrap();
@@ -230,9 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_that_is_not_known_to_be_valid_shows_nothing_that_is_kept_for_long() {
+        let moments = [moment(0, 100), moment(20, 10)];
+        let sample =
+            |at_ns, heap, valid_ns| SystemMoment { at_ns, heap, mmapped: 0, valid_ns: Some(valid_ns) };
+        let kept = |valid_ns| {
+            let system = [sample(0, 100, valid_ns), sample(40, 10, 60)];
+            let course = Course { began_ns: 0, ended_ns: None, moments: &moments };
+            RssAgainstHeap::of(&[course], &system, 100).unwrap().kept_long
+        };
+        // From 20 to 40 the program has 10 of the 100 bytes that the first sample saw.
+        assert_eq!((kept(40), kept(26), kept(23), kept(20)), (90, 90, 0, 0));
+    }
+
+    #[test]
     fn what_the_program_gave_back_after_the_last_reading_counts_from_then_on() {
         let moments = [moment(0, 100), moment(20, 0)];
-        let system = [SystemMoment { at_ns: 10, heap: 100, mmapped: 0 }];
+        let system = [SystemMoment { at_ns: 10, heap: 100, mmapped: 0, valid_ns: None }];
         let compared =
             RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 110)
                 .unwrap();
@@ -242,7 +273,7 @@ mod tests {
     #[test]
     fn the_courses_of_several_processes_are_summed_from_their_own_beginnings_on() {
         let (parent, child) = ([moment(0, 100), moment(30, 10)], [moment(0, 7), moment(15, 0)]);
-        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0 }];
+        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0, valid_ns: None }];
         let course = |began_ns, moments| Course { began_ns, ended_ns: None, moments };
         let courses = [course(10, &parent[..]), course(30, &child[..])];
         let compared = RssAgainstHeap::of(&courses, &system, 60).unwrap();
@@ -254,7 +285,7 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_has_nothing_whatever_it_did_not_give_back() {
         let (parent, child) = ([moment(0, 100)], [moment(0, 7)]);
-        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0 }];
+        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0, valid_ns: None }];
         let courses = [
             Course { began_ns: 10, ended_ns: None, moments: &parent },
             Course { began_ns: 20, ended_ns: Some(30), moments: &child },
@@ -268,7 +299,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_and_never_touched_is_not_kept_by_anybody() {
         let moments = [moment(0, 500)];
-        let system = [SystemMoment { at_ns: 1, heap: 20, mmapped: 10 }];
+        let system = [SystemMoment { at_ns: 1, heap: 20, mmapped: 10, valid_ns: None }];
         let compared =
             RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 0)
                 .unwrap();
@@ -278,7 +309,7 @@ mod tests {
     #[test]
     fn an_untouched_mapping_does_not_hide_what_the_allocator_keeps_in_the_heap() {
         let moments = [Moment { bytes: 2_020, main_bytes: 20, mapped_bytes: 2_000, ..Moment::default() }];
-        let system = [SystemMoment { at_ns: 1, heap: 40, mmapped: 1 }];
+        let system = [SystemMoment { at_ns: 1, heap: 40, mmapped: 1, valid_ns: None }];
         let courses = [Course { began_ns: 0, ended_ns: None, moments: &moments }];
         let mean = RssAgainstHeap::of(&courses, &system, 0).unwrap().mean;
         assert_eq!((mean.live, mean.live_main, mean.resident), (2_020, 20, 41));

@@ -349,6 +349,7 @@ fn rss_summary(processes: &[Recorded], recording: &Recording) -> Option<RssSumma
         at_ns: recording.began_ns + moment.at_ns,
         heap: moment.heap,
         mmapped: moment.mmapped,
+        valid_ns: moment.valid_ns,
     };
     let system: Vec<SystemMoment> = recording.system.iter().map(moment).collect();
     let compared = RssAgainstHeap::of(&courses, &system, recording.began_ns + recording.wall_ns)?;

@@ -12,16 +12,17 @@ const BATCHES: u64 = 256 << 10;
 
 /// The heap's RSS in the readings of a series.
 pub fn moments(series: &Series) -> Vec<SystemMoment> {
-    let moment = |reading: &Reading| {
+    let moment = |(reading, valid_ns): (&Reading, u64)| {
         let of = |class| series.of_class(reading, class).resident;
         SystemMoment {
             at_ns: reading.at_ns,
             heap: of(Class::Heap),
             mmapped: of(Class::Mmapped),
             resident: reading.tree.amounts.resident.saturating_sub(of(Class::Recorder)),
+            valid_ns: Some(valid_ns),
         }
     };
-    series.readings.iter().map(moment).collect()
+    series.readings.iter().zip(valid_ns(series)).map(moment).collect()
 }
 
 /// Readings of at least this share of the largest one are as large.
@@ -48,11 +49,15 @@ pub fn largest(series: &Series) -> Option<LargestReading> {
     Some(LargestReading { processes: reading.processes.len(), parts })
 }
 
-/// How long the readings are valid: each from its own time until the size of the tree was seen to change.
+/// How long all readings together are valid.
 pub fn held_ns(series: &Series) -> u64 {
+    valid_ns(series).iter().sum()
+}
+
+/// How long each reading is valid: from its own time until the size of the tree was last seen to be the same.
+fn valid_ns(series: &Series) -> Vec<u64> {
     let levels = series.levels();
-    let mut held = 0u64;
-    for (place, reading) in series.readings.iter().enumerate() {
+    let of = |(place, reading): (usize, &Reading)| {
         let size = reading.tree.amounts.resident;
         let tolerance = ((size as f64 * SAME) as u64).max(BATCHES);
         let next = series.readings.get(place + 1).map_or(u64::MAX, |next| next.at_ns);
@@ -60,9 +65,9 @@ pub fn held_ns(series: &Series) -> u64 {
         let same = levels[first..]
             .iter()
             .take_while(|level| level.at_ns <= next && level.resident.abs_diff(size) <= tolerance);
-        held += same.last().map_or(0, |last| last.at_ns.saturating_sub(reading.at_ns));
-    }
-    held
+        same.last().map_or(0, |last| last.at_ns.saturating_sub(reading.at_ns))
+    };
+    series.readings.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]
