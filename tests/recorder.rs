@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::laboratory::fixture::Fixture;
 use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::recording::{Ended, Facts, Run, ABIS};
 use crate::laboratory::{is_root, names, Laboratory};
@@ -165,11 +166,16 @@ fn a_handler_may_allocate_inside_a_hook_and_both_events_are_recorded() {
     }
 }
 
-/// `forks` does not use libstdc++, which would allocate.
+/// `forks` does not use libstdc++, which would allocate. Its many lines take seconds to compile: it is built once for each ABI.
 fn build_forks(lab: &Laboratory, options: &str) {
-    lab.program("forks.cpp");
-    let options = format!("{options} -g -O1 -w -fno-builtin -fno-exceptions -fno-rtti -pthread");
-    lab.gcc(&format!("{options} forks.cpp -o forks"));
+    static FORKS: [Fixture; ABIS.len()] = [const { Fixture::new() }; ABIS.len()];
+    let abi = ABIS.iter().position(|(_, own)| *own == options).unwrap();
+    let built = FORKS[abi].folder(lab, |lab| {
+        lab.program("forks.cpp");
+        let options = format!("{options} -g -O1 -w -fno-builtin -fno-exceptions -fno-rtti -pthread");
+        lab.gcc(&format!("{options} forks.cpp -o forks"));
+    });
+    lab.copy(&built.join("forks"), "forks");
 }
 
 /// Every process except one has two blocks.

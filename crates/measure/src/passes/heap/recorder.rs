@@ -1,6 +1,7 @@
 //! The heap recorder for every ABI that this machine can build for. Its source is embedded and compiled on
 //! demand, since only an ABI's own compiler and C library can make a shared object for it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -132,6 +133,7 @@ impl Recorder {
         if folder.to_string_lossy().contains([' ', ':']) {
             return Err(RecorderError::Unnameable(folder));
         }
+        let _only_one = ABIS.iter().any(|abi| !is_built(&folder.join(abi.name))).then(|| only_one(&folder));
         let mut missing = Vec::new();
         for abi in ABIS {
             if let Err(reason) = place_for(&folder, abi, compiler)? {
@@ -188,6 +190,18 @@ fn preload(folder: &Path) -> String {
     format!("{}/$LIB/{NAME}", folder.display())
 }
 
+/// Until the result is dropped, other processes that build in the folder wait, and then find what this one built: a build takes
+/// seconds. On a file system without locks they build beside it, which harms nothing.
+fn only_one(folder: &Path) -> Option<File> {
+    std::fs::create_dir_all(folder).ok()?;
+    let lock = File::create(folder.join("lock")).ok()?;
+    lock.lock().is_ok().then_some(lock)
+}
+
+fn is_built(own: &Path) -> bool {
+    own.join(NAME).exists() && own.join(OBJECT).exists()
+}
+
 /// Builds for one ABI. `Ok(Err(…))`: the compiler cannot.
 fn place_for(folder: &Path, abi: &AbiRow, compiler: &Compiler) -> Result<Result<(), String>, RecorderError> {
     let own = folder.join(abi.name);
@@ -196,7 +210,7 @@ fn place_for(folder: &Path, abi: &AbiRow, compiler: &Compiler) -> Result<Result<
         let path = path.to_owned();
         move |error| RecorderError::Folder { path, error }
     };
-    if !shared.exists() || !own.join(OBJECT).exists() {
+    if !is_built(&own) {
         let source = folder.join(format!("source-{}", std::process::id()));
         std::fs::create_dir_all(&source).map_err(failed(&source))?;
         for (name, text) in SOURCE {
@@ -269,4 +283,25 @@ fn compile(
     }
     // Combines several objects into one: `ld -r`.
     run(&["-fPIC", "-r", "-nostdlib", "-DWIDTHWISE_HEAP_LINKED"], &files, &own.join(OBJECT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_builds_and_the_next_one_begins_when_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache/heap-recorder");
+        let first = only_one(&cache).unwrap();
+        let other = File::open(cache.join("lock")).unwrap();
+        assert!(other.try_lock().is_err());
+        drop(first);
+        assert!(other.try_lock().is_ok());
+    }
+
+    #[test]
+    fn a_folder_without_locks_is_used_without_one() {
+        assert!(only_one(Path::new("/proc/no/such/folder")).is_none());
+    }
 }
