@@ -12,7 +12,7 @@ demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-m
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
     util-linux qemu-system-x86 qemu-user xz-utils g++-$gcc_major-powerpc64-linux-gnu g++-$gcc_major-powerpc-linux-gnu \
-    heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev pkg-config" ;;
+    heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev pkg-config python3-jsonschema" ;;
 test-window) wanted="gcc g++ cmake ninja-build pkg-config gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
 window-fuzz) wanted="cmake ninja-build clang-14 clang libclang-rt-14-dev" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;

@@ -7,6 +7,7 @@ mod browser;
 mod laboratory;
 #[path = "../crates/anatomy/tests/log_writer/mod.rs"]
 mod log_writer;
+mod schema;
 
 mod architecture;
 mod axes;

@@ -1,8 +1,9 @@
 //! `explain` of two variants: programs whose memory differs by known parts, in three ABIs.
 
 use crate::browser::Browser;
-use crate::explain_programs::{complaints, sums};
+use crate::explain_programs::sums;
 use crate::laboratory::{unfolded, Laboratory};
+use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
 
 /// Pointers of `known_parts.c`.
@@ -26,7 +27,7 @@ fn explained(lab: &Laboratory, a: &str, b: &str) -> Value {
     let output = lab.widthwise(&format!("explain --json {names}"));
     assert_eq!(output.status, Some(0), "{names}: {output:?}");
     let document = output.json();
-    assert_eq!(complaints(&document), [""; 0], "{names}");
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{names}");
     sums(&document);
     document
 }

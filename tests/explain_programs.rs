@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::laboratory::{output_of, repository, Laboratory};
+use crate::laboratory::{output_of, Laboratory};
+use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
@@ -22,14 +23,6 @@ fn explained(lab: &Laboratory, words: &str) -> Value {
     output.json()
 }
 
-/// The errors of a document by `docs/schema/explanation-1.json`.
-pub fn complaints(document: &Value) -> Vec<String> {
-    let schema = std::fs::read_to_string(repository().join("docs/schema/explanation-1.json")).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
-}
-
 /// The parts of a metric and what is unexplained sum to the difference.
 pub fn sums(document: &Value) {
     let amount = |of: &Value| of["amount"].as_i64().unwrap();
@@ -47,7 +40,7 @@ fn the_json_matches_its_schema_and_its_parts_sum() {
     trees(&lab, "-O2 -g");
     for words in ["./a64 ./ax32", "./a64 ./a32", "./a32 ./a64", "./a64 ./a64"] {
         let document = explained(&lab, words);
-        assert_eq!(complaints(&document), [""; 0], "{words}");
+        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{words}");
         assert_eq!(document["kind"], "explanation");
         let files: Vec<&str> = words.split(' ').collect();
         assert_eq!(document["baseline"], files[0]);
@@ -59,7 +52,7 @@ fn the_json_matches_its_schema_and_its_parts_sum() {
         // The schema refuses unknown fields; otherwise this test could not fail.
         let mut other = document.clone();
         other["sections"]["size"]["unknown"] = 1.into();
-        assert_eq!(complaints(&other).len(), 1, "{words}");
+        assert_eq!(complaints(EXPLANATION, &other).len(), 1, "{words}");
     }
 }
 
@@ -199,7 +192,7 @@ fn two_variants_of_a_campaign_are_compared_by_their_measured_programs() {
     let document = explained(&lab, "--code x86-64 i386");
     assert_eq!(document["baseline"], "x86-64");
     assert_eq!(document["sections"]["code"]["variant"]["architecture"], "i386");
-    assert_eq!(complaints(&document), [""; 0]);
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0]);
     // Without --code the text has the memory, a sentence on each program's file, and the command that shows more of it.
     let output = lab.widthwise("explain x86-64 i386");
     assert_eq!(output.status, Some(0), "{output:?}");
@@ -238,7 +231,7 @@ fn the_difference_of_a_structure_is_divided_into_causes() {
     let lab = Laboratory::new();
     trees(&lab, "-g");
     let document = explained(&lab, "./a64 ./ax32");
-    assert_eq!(complaints(&document), [""; 0]);
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0]);
     sums(&document);
     // Two pointers and an int: 8 + 8 + 4 + 4 of padding, and 4 + 4 + 4.
     let own = layout_of(&document, "Own");
@@ -271,7 +264,7 @@ fn the_difference_of_a_structure_is_divided_into_causes() {
     // The schema refuses unknown fields of a type.
     let mut other = document.clone();
     other["sections"]["layout"]["types"][0]["unknown"] = 1.into();
-    assert_eq!(complaints(&other).len(), 1);
+    assert_eq!(complaints(EXPLANATION, &other).len(), 1);
     // Equal programs have no such metric.
     let same = explained(&lab, "./a64 ./a64");
     assert_eq!(same["sections"]["layout"]["types"], serde_json::json!([]));
@@ -309,7 +302,7 @@ fn a_program_without_debug_information_has_one_sentence_instead_of_layouts() {
     assert_eq!(words.matches("layouts of structures").count(), 1, "{words}");
     assert!(words.contains("./stripped has no debug information; build with -g"), "{words}");
     let document = explained(&lab, "./a64 ./stripped");
-    assert_eq!(complaints(&document), [""; 0]);
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0]);
     assert_eq!(document["sections"]["layout"], Value::Null);
     lab.widthwise("explain ./a64 ./stripped --type Own")
         .refuses(2, &["--type Own", "./stripped has no debug information"]);
@@ -324,7 +317,7 @@ fn symbols_and_debug_information_in_a_separate_file_are_those_of_the_program() {
     let output = output_of(Command::new("sh").args(["-c", made]).current_dir(lab.path(".")));
     assert_eq!(output.status, Some(0), "{output:?}");
     let document = explained(&lab, "./a64 ./apart");
-    assert_eq!(complaints(&document), [""; 0]);
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0]);
     sums(&document);
     let size = &document["sections"]["size"];
     assert!(!size["remarks"].to_string().contains("stripped"), "{:#}", size["remarks"]);

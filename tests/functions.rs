@@ -1,15 +1,8 @@
 //! `compare --functions` and `explain --time`: counts by function of programs whose counts are known.
 
-use crate::laboratory::{output_of, repository, unfolded, Laboratory};
+use crate::laboratory::{output_of, unfolded, Laboratory};
+use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
-
-/// The errors of a document by its schema.
-fn complaints(document: &Value) -> Vec<String> {
-    let schema = std::fs::read_to_string(repository().join("docs/schema/explanation-1.json")).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
-}
 
 fn explained(lab: &Laboratory, a: &str, b: &str) -> Value {
     let output = lab.widthwise(&["explain", "--time", "--json", a, b]);
@@ -61,7 +54,7 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
     assert_eq!(resumed.status, Some(0), "{resumed:?}");
     for other in [x32, i386] {
         let document = explained(&lab, native, other);
-        assert_eq!(complaints(&document), [""; 0], "{other}");
+        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
         sums(&document);
         for side in ["baseline", "variant"] {
             let count = |function, count: &str| row(&document, function)[side][count].as_u64().unwrap();
@@ -93,7 +86,7 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
     assert!(text.contains("emulated processor (valgrind)"), "{text}");
     // The whole explanation has the section, too.
     let whole = lab.widthwise(&["explain", "--json", native, i386]).json();
-    assert_eq!(complaints(&whole), [""; 0]);
+    assert_eq!(complaints(EXPLANATION, &whole), [""; 0]);
     assert_eq!(row(&whole, "spin")["baseline"]["instructions"], 6_000_006);
 
     // Damaged files are named, and nothing is stated about their counts.

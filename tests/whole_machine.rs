@@ -3,6 +3,7 @@
 //! Tests that read times take the machine alone (`laboratory::alone`).
 
 mod laboratory;
+mod schema;
 
 mod asleep;
 mod explain;

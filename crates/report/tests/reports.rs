@@ -3,6 +3,8 @@
 #[path = "../../../tests/browser/mod.rs"]
 mod browser;
 mod campaign;
+#[path = "../../../tests/schema/mod.rs"]
+mod schema;
 
 mod cpu_time;
 mod csv;
