@@ -390,7 +390,7 @@ fn several_functions_of_one_name_are_counted_and_each_can_be_shown() {
 }
 
 #[test]
-fn stacks_of_two_programs_are_refused() {
+fn stacks_and_sites_of_two_programs_are_refused() {
     let lab = Laboratory::new();
     lab.write("one.c", "int main(void) {\n    return 0;\n}\n");
     lab.gcc("-m64 one.c -o a64");
@@ -401,5 +401,15 @@ fn stacks_of_two_programs_are_refused() {
         lab.widthwise(&format!("explain ./a64 ./a32 {flag}"))
             .refuses(2, &["writes the stacks of a recorded heap"]);
         assert!(!lab.path("stacks").exists(), "{flag}");
+    }
+    for flag in ["--skip-frames main", "--keep-wrappers"] {
+        for more in ["", "--code"] {
+            lab.widthwise(&format!("explain ./a64 ./a32 {flag} {more}"))
+                .refuses(2, &["chooses the sites of a recorded heap", "leave it out"]);
+        }
+        for section in ["--function main", "--type A", "--time"] {
+            lab.widthwise(&format!("explain ./a64 ./a32 {flag} {section}"))
+                .refuses(2, &["cannot be used with"]);
+        }
     }
 }

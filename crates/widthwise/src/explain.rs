@@ -80,13 +80,13 @@ pub struct Explain {
     #[arg(long, conflicts_with = "heap")]
     code: bool,
     /// Show the functions of two variants alone: emulated instructions, cache and branch misses, page faults
-    #[arg(long, conflicts_with_all = ["heap", "code", "function", "type_name", "html", "folded", "pprof"])]
+    #[arg(long, conflicts_with_all = ["heap", "code", "function", "type_name", "html", "folded", "pprof", "skip_frames", "keep_wrappers"])]
     time: bool,
     /// Show one function of both programs, instruction by instruction
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["heap", "json"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["heap", "json", "skip_frames", "keep_wrappers"])]
     function: Option<String>,
     /// Draw one structure, class or union of both programs, member by member
-    #[arg(long = "type", value_name = "NAME", conflicts_with_all = ["heap", "json", "function"])]
+    #[arg(long = "type", value_name = "NAME", conflicts_with_all = ["heap", "json", "function", "skip_frames", "keep_wrappers"])]
     type_name: Option<String>,
     /// Number of sites, and of rows in each table
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -138,6 +138,7 @@ impl Explain {
             return self.explain_time();
         }
         if let Some(programs) = programs::named(&self.sides)? {
+            self.check_sites()?;
             return self.explain_programs(&programs, &Weights::new());
         }
         if self.is_of_programs() {
@@ -158,6 +159,19 @@ impl Explain {
     /// Whether the request is about programs alone.
     fn is_of_programs(&self) -> bool {
         self.code || self.function.is_some() || self.type_name.is_some()
+    }
+
+    /// Refuses options on the sites of a recorded heap where there is none.
+    fn check_sites(&self) -> Result<(), Failure> {
+        let flags =
+            [("--skip-frames", !self.skip_frames.is_empty()), ("--keep-wrappers", self.keep_wrappers)];
+        match flags.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(Failure::request(format!(
+                "{flag} chooses the sites of a recorded heap, and programs are no recordings: leave it out, or name variants or \
+                 logs"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn explain_programs(&self, programs: &[Program; 2], objects: &Weights) -> Result<(), Failure> {
