@@ -48,7 +48,7 @@ struct superblock {
     uint32_t tag; /* of the store's handles: 20 bits, not 0 */
     uint32_t segments;
     uint64_t capacity, log_bytes, data_offset, segment_bytes;
-    char boot[40]; /* System V segments live as long as the system runs */
+    char ipc_namespace[40]; /* in which identifiers of System V segments hold: boot, and inode */
     uint64_t checksum;
 };
 _Static_assert(sizeof(struct superblock) == 112 && offsetof(struct superblock, checksum) == 104,

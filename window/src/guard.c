@@ -21,8 +21,11 @@ static _Atomic uint32_t ranges_used;
 static uint32_t first_free;
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The child's copies of sessions: ww_pin must not find their windows. */
+/* The child's copies of sessions: ww_pin must not find their windows. The lock may be that of a thread that
+ * the child has not; the table is whole at every moment. */
 static void forked(void) {
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    memcpy(&ranges_lock, &unlocked, sizeof unlocked);
     atomic_fetch_add(&generation, 1);
     const uint32_t used = atomic_load(&ranges_used);
     for (uint32_t at = 0; at < used; at++) {
@@ -85,8 +88,9 @@ static struct sigaction programs_own;
 /* Only system calls that are safe in a signal handler. */
 static void caught(int signal, siginfo_t *information, void *context) {
     const int error = errno;
-    const uintptr_t address = (uintptr_t)information->si_addr;
-    struct ww_store *store = owner(address);
+    const bool is_sent = information->si_code <= 0; /* by kill(2) and the like: there is no address */
+    const uintptr_t address = is_sent ? 0 : (uintptr_t)information->si_addr;
+    struct ww_store *store = is_sent ? NULL : owner(address);
     if (store) {
         char *page = (char *)(address & ~(uintptr_t)(PAGE_BYTES - 1));
         if (mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
@@ -101,12 +105,14 @@ static void caught(int signal, siginfo_t *information, void *context) {
         programs_own.sa_sigaction(signal, information, context);
     } else if (programs_own.sa_handler != SIG_DFL && programs_own.sa_handler != SIG_IGN) {
         programs_own.sa_handler(signal);
-    } else {
-        /* The access is made again, and ends the program as it would have. */
+    } else if (!is_sent || programs_own.sa_handler == SIG_DFL) {
+        /* The access is made again, and ends the program as it would have; a sent signal is sent again. */
         struct sigaction usual;
         memset(&usual, 0, sizeof usual);
         usual.sa_handler = SIG_DFL;
         sigaction(SIGBUS, &usual, NULL);
+        if (is_sent)
+            raise(SIGBUS);
     }
     errno = error;
 }

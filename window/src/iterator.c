@@ -22,10 +22,11 @@ int ww_extent(ww_store *store, uint64_t from, uint64_t *begin, uint64_t *end) {
         return -1;
     if (!begin || !end)
         return ww_fail(EINVAL, "a result is NULL");
+    *begin = *end = store->capacity;
+    if (from >= store->capacity)
+        return 0;
     const uint64_t base = store->super.data_offset;
-    const int found = from < store->capacity ? ww_backend_extent(&store->backend, base + from,
-                                                                 base + store->capacity, begin, end)
-                                             : 0;
+    const int found = ww_backend_extent(&store->backend, base + from, base + store->capacity, begin, end);
     if (found < 0)
         return -1;
     *begin -= base;

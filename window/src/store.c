@@ -11,21 +11,55 @@
 
 #include "store.h"
 
-static void read_boot(char *boot, size_t size) {
-    memset(boot, 0, size);
-    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_DIGITS 32
+
+/* Names this process's IPC namespace: the 32 digits of the boot's ID, and 8 of the namespace's inode. */
+static int read_ipc_namespace(char name[BOOT_DIGITS + 8]) {
+    char text[64];
+    const int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return;
-    const ssize_t got = read(fd, boot, size - 1);
-    boot[got == (ssize_t)size - 1 || got < 0 ? 0 : got] = 0;
+        return -1;
+    const ssize_t got = read(fd, text, sizeof text);
     close(fd);
+    size_t digits = 0;
+    for (ssize_t i = 0; i < got && digits < BOOT_DIGITS; i++)
+        if (text[i] != '-' && text[i] != '\n')
+            name[digits++] = text[i];
+    if (digits < BOOT_DIGITS) {
+        errno = EIO;
+        return -1;
+    }
+    struct stat status;
+    if (stat("/proc/self/ns/ipc", &status))
+        status.st_ino = 0; /* a kernel without IPC namespaces */
+    snprintf(text, sizeof text, "%08lx", (unsigned long)(status.st_ino & UINT32_MAX));
+    memcpy(name + BOOT_DIGITS, text, 8);
+    return 0;
 }
 
-/* Identifiers of another boot's segments may be those of other programs now. */
-static bool is_of_this_boot(const struct superblock *super) {
-    char boot[sizeof super->boot];
-    read_boot(boot, sizeof boot);
-    return !memcmp(boot, super->boot, sizeof boot);
+/* Identifiers of segments of another boot or namespace may be those of other programs here. */
+static int check_ipc_namespace(const struct ww_store *store) {
+    char name[sizeof store->super.ipc_namespace];
+    const char *own = store->super.ipc_namespace;
+    if (read_ipc_namespace(name))
+        return ww_fail_errno(errno, "%s: the store has System V segments, and %s cannot be read",
+                             store->backend.path, BOOT_ID);
+    if (memcmp(name, own, BOOT_DIGITS))
+        return ww_fail(EIDRM, "%s: the store's System V segments ended with the system that made them",
+                       store->backend.path);
+    if (memcmp(name, own, sizeof name))
+        return ww_fail(EIDRM,
+                       "%s: the store's System V segments are those of another IPC namespace (a container); "
+                       "use the store there, or delete the file if it has ended",
+                       store->backend.path);
+    return 0;
+}
+
+/* Whether there may still be segments. */
+static bool is_of_this_boot(const struct ww_store *store) {
+    char name[sizeof store->super.ipc_namespace];
+    return read_ipc_namespace(name) || !memcmp(name, store->super.ipc_namespace, BOOT_DIGITS);
 }
 
 static uint64_t clamped(uint64_t value, uint64_t least, uint64_t most) {
@@ -98,10 +132,7 @@ static int join(struct ww_store *store) {
     backend->kind = (enum ww_kind)store->super.kind;
     backend->no_sync = backend->kind != WW_FILE;
     if (backend->kind == WW_SYSV && !backend->identifiers) {
-        if (!is_of_this_boot(&store->super))
-            return ww_fail(EIDRM, "%s: the store's System V segments ended with the system that made them",
-                           backend->path);
-        if (ww_segments_open(backend, &store->super))
+        if (check_ipc_namespace(store) || ww_segments_open(backend, &store->super))
             return -1;
     }
     if (ww_shared_map(store))
@@ -201,7 +232,8 @@ static int describe(struct ww_store *store, uint64_t capacity, const ww_options 
             return ww_fail(EINVAL,
                            "%s: segment_bytes is %llu; 1 GiB is the most that a 32-bit program attaches",
                            path, (unsigned long long)super->segment_bytes);
-        read_boot(super->boot, sizeof super->boot);
+        if (read_ipc_namespace(super->ipc_namespace))
+            return ww_fail_errno(errno, "%s: System V segments need %s, which cannot be read", path, BOOT_ID);
     }
     uint32_t tag = 0;
     if (getrandom(&tag, sizeof tag, 0) != sizeof tag)
@@ -342,8 +374,8 @@ int ww_remove(const char *path) {
         result = -1;
     else if (ww_lock(store, LOCK_OPEN, true, 0))
         result = ww_fail(EBUSY, "%s: the store is open, perhaps in another process", path);
-    if (!result && store->super.kind == WW_SYSV && is_of_this_boot(&store->super))
-        result = ww_segments_read(&store->backend, &store->super);
+    if (!result && store->super.kind == WW_SYSV && is_of_this_boot(store))
+        result = check_ipc_namespace(store) ? -1 : ww_segments_read(&store->backend, &store->super);
     if (!result && unlink(path))
         result = ww_fail_errno(errno, "%s cannot be removed", path);
     if (!result)

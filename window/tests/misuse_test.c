@@ -325,13 +325,24 @@ static void segments_that_are_gone(void) {
     unsigned char head[LOG_OFFSET];
     const int fd = open(test_path("sysv"), O_RDONLY);
     CHECK(pread(fd, head, sizeof head, 0) == sizeof head && close(fd) == 0);
-    memcpy(head + offsetof(struct superblock, boot), "another boot", 12);
+    char *namespace = (char *)head + offsetof(struct superblock, ipc_namespace), own[40];
+    memcpy(own, namespace, sizeof own);
+    memcpy(namespace, "another boot", 12);
     patch(test_path("sysv"), 0, head, sizeof head);
     FAILS(ww_open(test_path("sysv"), &options, &store), EBADMSG, "superblock is damaged");
     repair_checksums(head, sizeof head);
     patch(test_path("sysv"), 0, head, sizeof head);
     FAILS(ww_open(test_path("sysv"), &options, &store), EIDRM, "ended with the system that made them");
     CHECK(ww_remove(test_path("sysv")) == 0 && segments_left(identifiers) == SEGMENTS);
+    /* A container of this boot: nothing is opened, and nothing is removed. */
+    memcpy(namespace, own, sizeof own);
+    memcpy(namespace + 32, "00000001", 8);
+    repair_checksums(head, sizeof head);
+    const int other = open(test_path("sysv"), O_WRONLY | O_CREAT, 0600);
+    CHECK(write(other, head, sizeof head) == sizeof head && close(other) == 0);
+    FAILS(ww_open(test_path("sysv"), &options, &store), EIDRM, "another IPC namespace");
+    FAILS(ww_remove(test_path("sysv")), EIDRM, "another IPC namespace");
+    CHECK(segments_left(identifiers) == SEGMENTS && unlink(test_path("sysv")) == 0);
     for (int i = 0; i < SEGMENTS; i++)
         CHECK(shmctl(identifiers[i], IPC_RMID, NULL) == 0);
 }
@@ -535,6 +546,24 @@ static void sigbus_elsewhere(void) {
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 }
 
+/* A SIGBUS that another process sends has no address: it does what it would do without the library. */
+static void sigbus_that_is_sent(void) {
+    for (int is_ignored = 0; is_ignored <= 1; is_ignored++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const struct rlimit no_core = {0, 0};
+            CHECK(setrlimit(RLIMIT_CORE, &no_core) == 0);
+            signal(SIGBUS, is_ignored ? SIG_IGN : SIG_DFL);
+            CHECK(ww_catch_sigbus() == 0 && kill(getpid(), SIGBUS) == 0);
+            _exit(7);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(is_ignored ? WIFEXITED(status) && WEXITSTATUS(status) == 7
+                         : WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+    }
+}
+
 static int mappings_fail;
 
 void *__real_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
@@ -611,6 +640,7 @@ int main(void) {
     a_fresh_pin_that_fails();
     a_full_disk();
     sigbus_elsewhere();
+    sigbus_that_is_sent();
     sigbus_below_a_window();
     sigbus_below_the_shared_pages();
     sigbus_in_a_sync_or_a_checkpoint();

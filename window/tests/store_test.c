@@ -285,7 +285,10 @@ static void a_sparse_store_is_walked_by_its_extents(void) {
         CHECK(found == step + 1 && bytes <= 4 << 20);
         CHECK(ww_commit(store) == 0);
     }
-    CHECK(ww_close(store) == 0);
+    uint64_t begin = 1, end = 2;
+    CHECK(ww_begin(store, WW_READ) == 0);
+    CHECK(ww_extent(store, 1024 * GIB, &begin, &end) == 0 && begin == 1024 * GIB && end == 1024 * GIB);
+    CHECK(ww_commit(store) == 0 && ww_close(store) == 0);
 }
 
 /* The child opens the parent's memfd, and sees and adds commits. */
