@@ -2,7 +2,7 @@
 
 use crate::explain::{binaries, compared, explained, reported};
 use crate::laboratory;
-use crate::laboratory::alone::{alone, asleep};
+use crate::laboratory::alone::asleep;
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::Laboratory;
 use serde_json::Value;
@@ -54,8 +54,7 @@ fn a_longer_phase_is_not_attributed_to_the_allocator() {
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
 #[test]
 fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
-    // Two compilers' starts beside it were sufficient for means that justify no claim.
-    let _alone = alone();
+    let _asleep = asleep();
     let lab = Laboratory::new();
     lab.copy(&laboratory::repository().join("workloads/stress/events.cpp"), "events.cpp");
     let recorded = |more: &str| {
