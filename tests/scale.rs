@@ -2,6 +2,7 @@
 
 mod campaigns;
 mod members;
+mod memory;
 mod reports;
 mod speed_up;
 mod waiting;

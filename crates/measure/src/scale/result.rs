@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use widthwise_experiment::memory::NEAR_PEAK;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode};
 use widthwise_machine::noise::{self, Snapshot};
@@ -22,8 +21,13 @@ use crate::scale::watcher::Watcher;
 
 /// Starts that are further apart than this share of the time get a remark.
 const APART: f64 = 0.01;
-/// Or if it is the highest of this many moments, however far from the peak.
-const SEVERAL: usize = 5;
+/// The moment that represents a run's memory has at least this share of the members' own peaks.
+const NEAR_PEAK: f64 = 0.95;
+/// Those are the kernel's, which counts resident pages per CPU, in batches (proc(5), statm): bytes for each member.
+const BATCHES: u64 = 256 << 10;
+/// Or the moment is the highest of this many with all members, however far from the peaks: what grows steadily grows by a
+/// twentieth from one to the next.
+const SEVERAL: usize = 20;
 /// Exits are reported up to this long after they happen, in nanoseconds.
 const MOMENT: u64 = 2_000_000;
 /// The waiting of tasks is known if this share of their CPU time was read before they ended: the rest, at most as much, is
@@ -228,11 +232,29 @@ fn remark_on_members(run: &mut GroupRun) {
 /// Sets the memory of a run, with remarks on how it was read.
 fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
     let Some((running, mut memory)) = memory else { return };
-    if !is_near_peak(&memory, &run.members) {
-        memory.highest = None;
-    }
-    if run.failure.is_none() && memory.highest.is_none() {
-        run.remarks.push("too short for its memory to be read while all were there, near their peak".into());
+    let share = share_of_peaks(&memory, &run.members).filter(|share| *share < NEAR_PEAK);
+    let moments = memory.moments.iter().filter(|moment| moment.members >= memory.members.len()).count();
+    let noun = run.cell.mode.noun();
+    match share {
+        Some(share) if moments < SEVERAL => {
+            memory.highest = None;
+            if run.failure.is_none() {
+                run.remarks.push(format!(
+                    "too short for its memory to be read while all were there, near their peak: the highest of {moments} \
+                     readings has {:.0} % of the {noun}' own peaks",
+                    100.0 * share
+                ));
+            }
+        }
+        Some(share) => run.remarks.push(format!(
+            "its memory is that of the highest of {moments} readings, which has {:.0} % of the {noun}' own peaks: these were at \
+             other moments",
+            100.0 * share
+        )),
+        None if run.failure.is_none() && memory.highest.is_none() => {
+            run.remarks.push("too short for its memory to be read while all were there".into())
+        }
+        None => {}
     }
     if let Some(running) = running {
         let why = match running {
@@ -330,16 +352,14 @@ fn cpu_wait(
     wait
 }
 
-/// Whether the members were about as large as their own peaks (by the kernel) at the moment that represents
-/// the run. Where the kernel reports no peaks, that is assumed. If there are many moments, the highest
-/// represents the program even if none met a short peak.
-fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
-    if memory.moments.len() >= SEVERAL {
-        return true;
-    }
-    let peak: Option<u64> = members.iter().map(|member| member.max_rss).sum();
+/// How large the members were at the moment that represents the run, as a share of their own peaks by the kernel. None where the
+/// kernel reports no peaks, and without such a moment.
+fn share_of_peaks(memory: &Memory, members: &[Member]) -> Option<f64> {
+    memory.highest?;
+    let peak: u64 = members.iter().map(|member| member.max_rss).sum::<Option<u64>>()?;
     let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
-    peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
+    let inexact = BATCHES * members.len() as u64;
+    Some((seen + inexact) as f64 / peak.max(1) as f64)
 }
 
 /// A digest of every output, in the spec of the jobs, where outputs are compared.
