@@ -113,7 +113,7 @@ fn line(comparison: &Comparison, variant: &str) -> Option<String> {
     Some(text)
 }
 
-/// `: getdents64 12 345, openat 200 and 12 others`
+/// `: getdents64 12 345, openat 200, and 12 others`
 fn named(comparison: &Comparison, variant: &str) -> String {
     let own: Vec<&RuntimeCalls> =
         comparison.runtime_calls.iter().filter(|calls| calls.variant == variant).collect();
@@ -127,10 +127,13 @@ fn named(comparison: &Comparison, variant: &str) -> String {
         }
     });
     let named: Vec<String> = named.collect();
-    match (named.is_empty(), own.len().saturating_sub(NAMED)) {
+    // Calls, as all other numbers here.
+    let rest: f64 = own.iter().skip(NAMED).map(|calls| calls.entered + calls.trapped).sum();
+    match (named.is_empty(), rest.round() as u64) {
         (true, _) => String::new(),
         (false, 0) => format!(": {}", named.join(", ")),
-        (false, rest) => format!(": {}, and {rest} others", named.join(", ")),
+        (false, 1) => format!(": {}, and 1 other", named.join(", ")),
+        (false, _) => format!(": {}, and {} others", named.join(", "), amount(rest)),
     }
 }
 

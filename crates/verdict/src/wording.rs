@@ -291,7 +291,7 @@ pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String>
         ),
     };
     Some(format!(
-        "{intervals} No difference: the whole interval lies within {} (--equal-within). Inconclusive: it does not, and no \
+        "{intervals} No difference: none is established, and the whole interval lies within {} (--equal-within). Inconclusive: it does not, and no \
          difference was found.",
         margin(judging.equal_within)
     ))
@@ -582,7 +582,7 @@ mod tests {
         let one = promise(&judgement(1), &experiment(0.95)).expect("a promise");
         assert_eq!(
             one,
-            "The interval holds with 95 % confidence. No difference: the whole interval lies within ±1 % \
+            "The interval holds with 95 % confidence. No difference: none is established, and the whole interval lies within ±1 % \
              (--equal-within). Inconclusive: it does not, and no difference was found."
         );
         let many = promise(&judgement(22), &experiment(0.995)).expect("a promise");

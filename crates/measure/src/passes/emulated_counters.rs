@@ -30,6 +30,10 @@ const EVENTS: [(&str, &[&str]); 5] = [
     ("cache_misses", &["ILmr", "DLmr", "DLmw"]),
 ];
 
+/// Metrics that the x32 runtime can change by as many as it has of its own: what it brings into the emulated caches the
+/// program then finds there, and each line that it brings takes the place of another.
+const SHARED_WITH_RUNTIME: [&str; 2] = ["cache_references", "cache_misses"];
+
 const CACHEGRIND: Tool = Tool {
     options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
     file: "--cachegrind-out-file",
@@ -111,9 +115,10 @@ fn run(
                     .iter()
                     .find(|(name, _)| *name == metric.name)
                     .map_or(&[][..], |(_, events)| events);
-                let value: Option<f64> = own.iter().map(|event| Some(*events.get(*event)? as f64)).sum();
-                if let Some(value) = value {
-                    result.sample.insert(metric.name, Reading::whole(value, Source::Emulated));
+                let counts: Option<Vec<Count>> =
+                    own.iter().map(|event| events.get(*event).copied()).collect();
+                if let Some(counts) = counts {
+                    result.sample.insert(metric.name, reading(metric.name, &counts));
                 }
             }
         }
@@ -122,9 +127,32 @@ fn run(
     Ok(result)
 }
 
-/// The events of every process of a run, added up; of x32 programs without what the runtime did in the kernel's place.
-fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, u64>, String> {
-    let mut sum = BTreeMap::new();
+/// How often an event occurred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    /// In the program.
+    program: u64,
+    /// In the x32 runtime, in the kernel's place.
+    runtime: u64,
+}
+
+/// A metric from the counts of its events.
+fn reading(metric: &str, counts: &[Count]) -> Reading {
+    let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
+    let (program, runtime) = (sum(|count| count.program), sum(|count| count.runtime));
+    match SHARED_WITH_RUNTIME.contains(&metric) {
+        true => Reading::between(
+            program.saturating_sub(runtime) as f64,
+            program.saturating_add(runtime) as f64,
+            Source::Emulated,
+        ),
+        false => Reading::whole(program as f64, Source::Emulated),
+    }
+}
+
+/// The events of every process of a run, added up.
+fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, Count>, String> {
+    let mut sum: BTreeMap<String, Count> = BTreeMap::new();
     let mut commands = Vec::new();
     let mut runtime_seen = false;
     let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
@@ -145,7 +173,9 @@ fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, u64>
         runtime_seen |= own.is_some();
         let own = own.unwrap_or_default().into_iter().chain(std::iter::repeat(0));
         for ((event, count), own) in events.into_iter().zip(own) {
-            *sum.entry(event).or_insert(0) += count.saturating_sub(own);
+            let sum = sum.entry(event).or_default();
+            sum.program += count.saturating_sub(own);
+            sum.runtime += own;
         }
         commands.push(command);
     }
@@ -217,7 +247,7 @@ mod tests {
         assert!(counted(folder.path(), false).unwrap_err().contains("no counts"));
         write("1", "sh -c x", 10);
         write("2", "x", 5);
-        assert_eq!(counted(folder.path(), false).unwrap()["Ir"], 15);
+        assert_eq!(counted(folder.path(), false).unwrap()["Ir"], Count { program: 15, runtime: 0 });
         write("3", "sh -c x", 12);
         assert!(counted(folder.path(), false).unwrap_err().contains("forks without"));
     }
@@ -230,12 +260,24 @@ mod tests {
         write("1", &format!("cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\n{own}summary: 937 65\n"));
         write("2", "cmd: /bin/true\nevents: Ir Bc\nfl=???\nfn=main\n0 7 2\nsummary: 7 2\n");
         let events = counted(folder.path(), true).unwrap();
-        assert_eq!((events["Ir"], events["Bc"]), (30 + 7, 4 + 2));
+        assert_eq!(events["Ir"], Count { program: 30 + 7, runtime: 907 });
+        assert_eq!(events["Bc"], Count { program: 4 + 2, runtime: 61 });
         // Without its symbols there would be no telling.
         std::fs::remove_file(folder.path().join("1")).unwrap();
         write("3", "cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\nfl=???\nfn=???\n0 937 65\nsummary: 937 65\n");
         assert!(counted(folder.path(), true).unwrap_err().contains("cannot be separated"));
         assert!(counted(folder.path(), false).is_ok());
+    }
+
+    #[test]
+    fn the_x32_runtime_may_have_changed_as_many_misses_as_it_has() {
+        let counts = [Count { program: 100, runtime: 30 }, Count { program: 20, runtime: 40 }];
+        let between = |low, high| Reading::between(low, high, Source::Emulated);
+        assert_eq!(reading("cache_misses", &counts), between(50.0, 190.0));
+        assert_eq!(reading("cache_references", &counts[1..]), between(0.0, 60.0));
+        assert_eq!(reading("instructions", &counts), Reading::whole(120.0, Source::Emulated));
+        let native = [Count { program: 100, runtime: 0 }];
+        assert_eq!(reading("cache_misses", &native), Reading::whole(100.0, Source::Emulated));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn all(report: &Scaling) -> Vec<String> {
     if let Some(floor) = report.summary.floor.as_ref().ok().filter(|_| report.floor().is_some()) {
         all.push(format!(
             "Detection floor: the A/A difference, of the same cell to itself, is {}; a smaller difference is not \
-             reported as one. No difference: the whole interval lies within {} (--equal-within).",
+             reported as one. No difference: none is established, and the whole interval lies within {} (--equal-within).",
             signed(&less_one(floor)),
             margin(report.equal_within())
         ));

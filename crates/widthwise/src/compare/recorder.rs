@@ -246,6 +246,9 @@ impl<'a> Recorder<'a> {
         let found =
             verdicts.filter_map(|one| power::detectable_after(one, rounds as u32)).reduce(f64::max)?;
         let left = Duration::from_secs(left.max(0.0).round() as u64);
+        if left.is_zero() {
+            return None;
+        }
         let left = widthwise_experiment::duration::text(left);
         Some(format!("; in {left} differences from {} on can be found", wording::share(found)))
     }
