@@ -86,9 +86,20 @@ Process in_many(Simulation &, int &done) {
     case 0:                                                                                                  \
         done = value;                                                                                        \
     }
-Process in_five_switches(Simulation &, int &done){SWITCH(5) SWITCH(4) SWITCH(3) SWITCH(2) SWITCH(1)} Process
-    in_six_switches(Simulation &, int &done) {
-    SWITCH(6) SWITCH(5) SWITCH(4) SWITCH(3) SWITCH(2) SWITCH(1)
+Process in_five_switches(Simulation &, int &done) {
+    SWITCH(5);
+    SWITCH(4);
+    SWITCH(3);
+    SWITCH(2);
+    SWITCH(1);
+}
+Process in_six_switches(Simulation &, int &done) {
+    SWITCH(6);
+    SWITCH(5);
+    SWITCH(4);
+    SWITCH(3);
+    SWITCH(2);
+    SWITCH(1);
 }
 #undef SWITCH
 

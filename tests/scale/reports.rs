@@ -82,10 +82,7 @@ fn one_process_is_singular() {
     assert_eq!(output.status, Some(1), "{output:?}");
     assert!(output.stderr.contains("1 child was asked for and none was seen"), "{output:?}");
     // Its own memory is most of it: the C library's share depends on how many processes use that.
-    let holds = "#include <string.h>\n#include <unistd.h>\nstatic char own[3 << 20];\n\
-                 int main(void) { memset(own, 1, sizeof own); usleep(200000); return own[1000] - 1; }\n";
-    lab.write("holds.c", holds);
-    let words = "scale holds.c --abi x86-64 --processes 1,2 --rounds 1 --warmup 0 --memory-limit 5M";
-    let text = unfolded(&lab.widthwise(words).stdout);
+    let options = "--processes 1,2 --rounds 1 --warmup 0 --memory-limit 5M --events 4";
+    let text = unfolded(&scale(&self::lab(), "x86-64", "alone 1 {events} own=3 hold=200", options).stdout);
     assert!(text.contains(" hold 1 job of x86-64"), "{text}");
 }

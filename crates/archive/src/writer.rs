@@ -331,8 +331,8 @@ impl Archive {
         self.write(|transaction, _| note(transaction, text))
     }
 
-    /// Replaces the spec by one that differs only in its stopping rule and its rounds of the memory series, which may change when a campaign is resumed. If it
-    /// cannot be written, the campaign keeps the earlier one. If only the file cannot get its name, [`Archive::resume`] writes
+    /// Replaces the spec by one that differs only in its stopping rule and its rounds of the memory series, which may change
+    /// when a campaign is resumed. If it cannot be written, the campaign keeps the earlier one. If only the file cannot get its name, [`Archive::resume`] writes
     /// it again.
     pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
         let file = NewSpec::write(&self.folder, spec)?;

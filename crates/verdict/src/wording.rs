@@ -291,8 +291,8 @@ pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String>
         ),
     };
     Some(format!(
-        "{intervals} No difference: none is established, and the whole interval lies within {} (--equal-within). Inconclusive: it does not, and no \
-         difference was found.",
+        "{intervals} No difference: none is established, and the whole interval lies within {} (--equal-within). \
+         Inconclusive: it does not, and no difference was found.",
         margin(judging.equal_within)
     ))
 }

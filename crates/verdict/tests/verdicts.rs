@@ -1,7 +1,11 @@
 //! The words and reasons of verdicts on a campaign's samples.
 
 mod campaign;
+#[path = "verdicts/equal_counts.rs"]
+mod equal_counts;
 mod noise;
+#[path = "verdicts/x32_runtime.rs"]
+mod x32_runtime;
 
 use campaign::{pick, Laid, BASELINE};
 use noise::{readings, Noise};
@@ -314,110 +318,6 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
 }
 
 #[test]
-fn a_constant_has_an_interval_of_no_width_and_a_floor_of_zero() {
-    let mut laid = Laid::new(&["x32", "i386"], &["max_rss"], 8);
-    laid.read_alike("max_rss", 1.0e7);
-    laid.read("i386", "max_rss", vec![8.5e6; 8]);
-    let judgement = laid.judged();
-    let same = pick(&judgement, "x32", "max_rss");
-    assert_eq!(
-        (same.word, same.ratio, same.low, same.high),
-        (Word::NoDifference, Some(1.0), Some(1.0), Some(1.0))
-    );
-    assert_eq!((same.floor, same.p, reason(same)), (Some(0.0), Some(1.0), "equal in every run"));
-    let lower = pick(&judgement, "i386", "max_rss");
-    assert_eq!((lower.word, lower.low, lower.p), (Word::Lower, lower.high, Some(0.0)));
-    assert!((lower.ratio.expect("a ratio") - 0.85).abs() < 1e-12);
-}
-
-#[test]
-fn ties_and_one_odd_run_make_no_difference() {
-    let mut laid = Laid::new(&["x32"], &["max_rss"], 20);
-    laid.read_alike("max_rss", 1.0e7);
-    laid.read("x32", "max_rss", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
-    let verdict = laid.verdict("x32", "max_rss");
-    assert_eq!((verdict.word, verdict.ratio), (Word::NoDifference, Some(1.0)), "{verdict:?}");
-    assert_eq!(reason(&verdict), "equal in most rounds: 1 of 20 differ");
-    let sentence = wording::sentence(&verdict);
-    assert!(
-        sentence.contains("(equal in all but 1 of 20 rounds)") && !sentence.contains("exactly"),
-        "{sentence}"
-    );
-}
-
-#[test]
-fn a_metric_that_is_never_counted_above_zero_is_equal_in_every_run_and_has_no_ratio() {
-    let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
-    laid.read_alike("major_faults", 0.0);
-    let verdict = laid.verdict("x32", "major_faults");
-    assert_eq!((verdict.word, reason(&verdict)), (Word::NoDifference, "equal in every run"));
-    assert_eq!((verdict.ratio, verdict.difference, verdict.baseline_mean), (None, Some(0.0), Some(0.0)));
-    assert_eq!((verdict.low, verdict.high), (Some(0.0), Some(0.0)));
-    assert_eq!((verdict.floor, verdict.difference_floor), (None, Some(0.0)));
-}
-
-#[test]
-fn zeros_in_some_runs_are_compared_by_the_means_of_both_baseline_runs() {
-    let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 30);
-    let control = laid.control();
-    let cycle = |a: f64, b: f64, c: f64| (0..30).map(move |i| [a, b, c][i % 3]);
-    laid.read(BASELINE, "major_faults", cycle(0.0, 3.0, 3.0));
-    laid.read(&control, "major_faults", cycle(6.0, 0.0, 6.0));
-    laid.read("x32", "major_faults", cycle(3.0, 3.0, 3.0));
-    laid.read("i386", "major_faults", cycle(40.0, 50.0, 45.0));
-    let judgement = laid.judged();
-    let alike = pick(&judgement, "x32", "major_faults");
-    assert_eq!((alike.word, alike.ratio), (Word::Inconclusive, None), "{alike:?}");
-    assert!(alike.difference.expect("a difference").abs() < 1e-12);
-    let more = pick(&judgement, "i386", "major_faults");
-    assert_eq!((more.word, more.ratio), (Word::Higher, None), "{more:?}");
-    assert!((more.difference.expect("a difference") - 42.0).abs() < 1e-9);
-    assert_eq!(more.baseline_mean, Some(3.0));
-    assert!(more.low < Some(42.0) && more.high > Some(42.0), "{more:?}");
-}
-
-#[test]
-fn where_only_the_variant_counts_zero_the_floor_is_a_share_of_the_baselines_mean() {
-    let mut laid = quiet(1.0, 30);
-    let values: Vec<f64> = values(&laid, "x32").iter().map(|value| 0.5 * value).collect();
-    laid.read("x32", "cpu", values.iter().enumerate().map(|(i, &v)| if i == 7 { 0.0 } else { v }));
-    let judgement = laid.judged();
-    let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 control", "cpu"));
-    assert_eq!((verdict.word, verdict.ratio, verdict.floor), (Word::Lower, None, None), "{verdict:?}");
-    let share = verdict.difference_floor.expect("a floor") / verdict.baseline_mean.expect("a mean");
-    assert!((share - control.floor.expect("a floor")).abs() < 1e-12, "{verdict:?} {control:?}");
-}
-
-#[test]
-fn one_event_in_thirty_runs_is_inconclusive() {
-    let mut laid = Laid::new(&["x32"], &["major_faults"], 30);
-    laid.read_alike("major_faults", 0.0);
-    laid.read(BASELINE, "major_faults", (0..30).map(|i| f64::from(u8::from(i == 4))));
-    let verdict = laid.verdict("x32", "major_faults");
-    assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
-    assert_eq!(verdict.high, Some(0.0));
-}
-
-#[test]
-fn with_a_baseline_of_zeros_the_difference_has_its_interval() {
-    let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 9);
-    laid.read_alike("major_faults", 0.0);
-    laid.read("x32", "major_faults", [11.0; 9]);
-    laid.read("i386", "major_faults", [9.0, 13.0, 11.0, 10.0, 12.0, 11.0, 11.0, 9.0, 13.0]);
-    let judgement = laid.judged();
-    let exact = pick(&judgement, "x32", "major_faults");
-    assert_eq!((exact.word, exact.ratio, exact.pairs), (Word::Higher, None, 9));
-    assert_eq!((exact.difference, exact.low, exact.high), (Some(11.0), Some(11.0), Some(11.0)));
-    let spread = pick(&judgement, "i386", "major_faults");
-    assert_eq!((spread.word, spread.ratio), (Word::Higher, None), "{spread:?}");
-    assert_eq!((spread.difference, spread.baseline_mean), (Some(11.0), Some(0.0)));
-    assert!(spread.low > Some(9.0) && spread.low < Some(11.0), "{spread:?}");
-    assert!(spread.high < Some(13.0) && spread.high > Some(11.0), "{spread:?}");
-    // A width has no share of 0, so a stopping rule does not wait for one.
-    assert_eq!(half_width(&laid.evidence()), None);
-}
-
-#[test]
 fn a_metric_that_was_not_read_is_missing_and_never_zero() {
     let mut laid = quiet(0.9, 10);
     laid.experiment.metrics.push(campaign::named("cache_misses"));
@@ -669,82 +569,4 @@ fn a_caller_can_withhold_a_verdict_with_a_reason_and_its_figures_stay() {
     assert_eq!(verdict.word, Word::Withheld);
     assert_eq!(verdict.reason.as_deref(), Some("the x32 runtime's share could turn it"));
     assert_eq!(verdict.ratio, ratio);
-}
-
-/// A campaign in which the variant takes that much more CPU time, and the x32 runtime that share of it.
-fn with_runtime(more: f64, share: f64) -> campaign::Laid {
-    let mut laid = campaign::Laid::new(&["x32"], &["cpu"], 20);
-    let noise = |place: u32| 1.0 + 0.001 * f64::from(place * 7 % 5);
-    laid.read(campaign::BASELINE, "cpu", (0..20).map(|round| 1e9 * noise(round)));
-    let control = laid.control();
-    laid.read(&control, "cpu", (0..20).map(|round| 1e9 * noise(round + 3)));
-    laid.read("x32", "cpu", (0..20).map(|round| more * 1e9 * noise(round + 1)));
-    laid.read("x32", "runtime_cpu", (0..20).map(|round| share * more * 1e9 * noise(round + 2)));
-    laid
-}
-
-#[test]
-fn a_verdict_that_the_x32_runtimes_work_could_change_is_withheld_with_both_figures() {
-    let judged = with_runtime(1.49, 0.31).judged();
-    let verdict = campaign::pick(&judged, "x32", "cpu");
-    assert_eq!(verdict.word, Word::Withheld);
-    let reason = verdict.reason.as_deref().unwrap();
-    assert!(reason.starts_with("the x32 runtime's own work, 31"), "{reason}");
-    assert!(reason.contains("of the CPU time of x32, could change this verdict: +49"), "{reason}");
-    assert!((verdict.ratio.unwrap() - 1.49).abs() < 0.01, "{verdict:?}");
-    let without = &judged.runtime.without[0];
-    assert!((without.ratio.unwrap() - 1.49 * 0.69).abs() < 0.01, "{without:?}");
-    let share = &judged.runtime.shares[0];
-    assert!(
-        (share.share - 0.31).abs() < 0.005 && share.low < Some(0.31) && share.high > Some(0.31),
-        "{share:?}"
-    );
-}
-
-#[test]
-fn a_verdict_with_a_small_share_of_the_x32_runtime_is_kept() {
-    for (more, share, word) in [(1.49, 0.02, Word::Higher), (0.8, 0.02, Word::Lower), (0.8, 0.3, Word::Lower)]
-    {
-        let judged = with_runtime(more, share).judged();
-        assert_eq!(campaign::pick(&judged, "x32", "cpu").word, word, "{more} {share}");
-    }
-    // Work that the runtime may not count is included: a quarter of it.
-    let judged = with_runtime(1.25, 0.17).judged();
-    assert_eq!(judged.runtime.without[0].word, Word::Higher);
-    assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Withheld);
-}
-
-#[test]
-fn verdicts_without_the_x32_runtime_are_unchanged() {
-    let mut laid = with_runtime(1.49, 0.31);
-    for run in &mut laid.runs {
-        run.sample.remove("runtime_cpu");
-    }
-    let judged = laid.judged();
-    assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Higher);
-    assert_eq!(judged.runtime, Default::default());
-}
-
-#[test]
-fn a_verdict_without_the_x32_runtime_has_the_same_correction_as_with_it() {
-    let metrics = ["cpu", "page_faults", "max_rss", "major_faults", "user", "system", "wall"];
-    let mut laid = Laid::new(&["x32"], &metrics, 20);
-    for metric in &metrics[1..] {
-        laid.read_alike(metric, 100.0);
-    }
-    let noise = |round: u32, factor: u32| f64::from((round * round * factor + round * 5) % 23);
-    let noisy = |of: f64, factor| (0..20).map(move |round| of * 1e9 * (1.0 + 0.001 * noise(round, factor)));
-    laid.read(BASELINE, "cpu", noisy(1.0, 3));
-    let control = laid.control();
-    laid.read(&control, "cpu", noisy(1.0, 3));
-    laid.read("x32", "cpu", noisy(1.0145, 4));
-    laid.read("x32", "runtime_cpu", noisy(1e-6, 5));
-    let judged = laid.judged();
-    let verdict = pick(&judged, "x32", "cpu");
-    // Bonferroni's correction would not call this a difference, Holm's does: the work of the runtime is next to nothing.
-    let p = verdict.p.expect("a p-value");
-    assert!(p * judged.comparisons as f64 > 0.05 && verdict.adjusted_p < Some(0.05), "{verdict:?}");
-    assert_eq!(verdict.word, Word::Higher, "{:?}", verdict.reason);
-    let without = judged.runtime.without[0].adjusted_p.expect("a p-value");
-    assert!((without / verdict.adjusted_p.expect("a p-value") - 1.0).abs() < 0.01, "{without} {verdict:?}");
 }

@@ -232,30 +232,7 @@ fn remark_on_members(run: &mut GroupRun) {
 /// Sets the memory of a run, with remarks on how it was read.
 fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
     let Some((running, mut memory)) = memory else { return };
-    let share = share_of_peaks(&memory, &run.members).filter(|share| *share < NEAR_PEAK);
-    let moments = memory.moments.iter().filter(|moment| moment.members >= memory.members.len()).count();
-    let noun = run.cell.mode.noun();
-    match share {
-        Some(share) if moments < SEVERAL => {
-            memory.highest = None;
-            if run.failure.is_none() {
-                run.remarks.push(format!(
-                    "too short for its memory to be read while all were there, near their peak: the highest of {moments} \
-                     readings has {:.0} % of the {noun}' own peaks",
-                    100.0 * share
-                ));
-            }
-        }
-        Some(share) => run.remarks.push(format!(
-            "its memory is that of the highest of {moments} readings, which has {:.0} % of the {noun}' own peaks: these were at \
-             other moments",
-            100.0 * share
-        )),
-        None if run.failure.is_none() && memory.highest.is_none() => {
-            run.remarks.push("too short for its memory to be read while all were there".into())
-        }
-        None => {}
-    }
+    remark_on_peaks(run, &mut memory);
     if let Some(running) = running {
         let why = match running {
             Running::NoFreezer => "there is no cgroup v2 that freezes them",
@@ -266,6 +243,32 @@ fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
         ));
     }
     run.memory = Some(memory);
+}
+
+/// Leaves out memory that is too far from the members' own peaks, with a remark. A failed run has its failure instead.
+fn remark_on_peaks(run: &mut GroupRun, memory: &mut Memory) {
+    let noun = run.cell.mode.noun();
+    let moments = memory.moments.iter().filter(|moment| moment.members >= memory.members.len()).count();
+    let far = share_of_peaks(memory, &run.members).filter(|share| *share < NEAR_PEAK);
+    let per_cent = 100.0 * far.unwrap_or(1.0);
+    let remark = match far {
+        Some(_) if moments >= SEVERAL => format!(
+            "its memory is that of the highest of {moments} readings, which has {per_cent:.0} % of the {noun}' own peaks: \
+             these were at other moments"
+        ),
+        Some(_) => {
+            memory.highest = None;
+            format!(
+                "too short for its memory to be read while all were there, near their peak: the highest of {moments} \
+                 readings has {per_cent:.0} % of the {noun}' own peaks"
+            )
+        }
+        None if memory.highest.is_none() => "too short for its memory to be read while all were there".to_owned(),
+        None => return,
+    };
+    if run.failure.is_none() {
+        run.remarks.push(remark);
+    }
 }
 
 /// CPU time of a program and its descendants.
