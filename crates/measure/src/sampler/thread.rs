@@ -174,10 +174,12 @@ impl SamplerThread {
     fn step(&mut self) -> Duration {
         self.listen();
         let Some(mut budgets) = self.budgets.take() else { return AWAITING };
+        let mut is_searched = false;
         if now() >= budgets.tree.ready(budgets.tree.cost()) {
             let began = thread_cpu();
             self.find_tree();
             self.pay(&mut budgets.tree, began);
+            is_searched = true;
         }
         if now() >= budgets.statm_samples.ready(budgets.statm_samples.cost()) {
             let (began, at) = (thread_cpu(), now());
@@ -187,9 +189,14 @@ impl SamplerThread {
             self.read_account(&mut budgets.pagemap_scans);
             self.list_mappings(at, &mut budgets.pagemap_scans);
         }
-        let began = now();
-        if began >= self.snapshot_due(&budgets.readings) {
-            let took = self.take_snapshot(began);
+        if now() >= self.snapshot_due(&budgets.readings) {
+            // Half of what a process shares with its child would be missing, if the child were not in the tree.
+            if !is_searched {
+                let began = thread_cpu();
+                self.find_tree();
+                self.pay(&mut budgets.tree, began);
+            }
+            let took = self.take_snapshot(now());
             budgets.readings.spend(now(), took);
             self.seen.series.spent_ns += took;
         }
