@@ -21,7 +21,8 @@ fn row<'a>(document: &'a Value, function: &str) -> &'a Value {
 fn sums(document: &Value) {
     let time = &document["sections"]["time"];
     for side in ["baseline", "variant"] {
-        for count in ["instructions", "branch_misses"] {
+        let is_withheld = time[side]["branch_misses"].is_null();
+        for count in ["instructions", "branch_misses"].into_iter().take(2 - usize::from(is_withheld)) {
             let rows = time["rows"].as_array().unwrap().iter();
             let sum: u64 = rows.filter_map(|row| row[side][count].as_u64()).sum();
             assert_eq!(time[side][count], sum, "{side} {count}");
@@ -61,6 +62,10 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
             // Once by the program, once by a forked child, once by the program that another child executes.
             assert_eq!(count("spin", "instructions"), 3 * 2_000_002, "{other} {side}");
             assert_eq!(count("touch", "page_faults"), 300, "{other} {side}");
+            // The x32 runtime may have changed as many.
+            if other == x32 {
+                continue;
+            }
             let misses = count("guess", "branch_misses");
             assert!((48_000..52_000).contains(&misses), "{other} {side}: {misses}");
             assert!(count("touch", "branch_misses") < 100, "{other} {side}");
@@ -79,6 +84,7 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
     let document = explained(&lab, native, x32);
     assert!(document["sections"]["time"]["tools"]["variant"].as_u64() > Some(1_000_000), "{document:#}");
     assert!(row(&document, "touch")["variant"]["last_level_misses"].is_null());
+    assert!(row(&document, "guess")["variant"]["branch_misses"].is_null());
     // Six rounds of milliseconds: whatever the verdict is, the sentence belongs to it.
     let text = unfolded(&lab.widthwise(&["explain", "--time", native, i386]).stdout);
     let differs = explained(&lab, native, i386)["sections"]["time"]["cpu_time"]["differs"].as_bool().unwrap();

@@ -49,6 +49,12 @@ pub fn listed<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// A text that begins with a capital letter, as a sentence does.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// The most names that a sentence lists; further names are counted.
 const NAMED: usize = 6;
 

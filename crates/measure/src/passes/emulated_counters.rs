@@ -31,8 +31,8 @@ const EVENTS: [(&str, &[&str]); 5] = [
 ];
 
 /// Metrics that the x32 runtime can change by as many as it has of its own: what it brings into the emulated caches the
-/// program then finds there, and each line that it brings takes the place of another.
-const SHARED_WITH_RUNTIME: [&str; 2] = ["cache_references", "cache_misses"];
+/// program then finds there, and each line that it brings takes the place of another. The branch predictor's table is shared alike.
+pub const SHARED_WITH_RUNTIME: [&str; 3] = ["branch_misses", "cache_references", "cache_misses"];
 
 const CACHEGRIND: Tool = Tool {
     options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
@@ -275,6 +275,7 @@ mod tests {
         let between = |low, high| Reading::between(low, high, Source::Emulated);
         assert_eq!(reading("cache_misses", &counts), between(50.0, 190.0));
         assert_eq!(reading("cache_references", &counts[1..]), between(0.0, 60.0));
+        assert_eq!(reading("branch_misses", &counts[..1]), between(70.0, 130.0));
         assert_eq!(reading("instructions", &counts), Reading::whole(120.0, Source::Emulated));
         let native = [Count { program: 100, runtime: 0 }];
         assert_eq!(reading("cache_misses", &native), Reading::whole(100.0, Source::Emulated));

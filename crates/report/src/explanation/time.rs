@@ -9,7 +9,7 @@ use widthwise_experiment::units::{thousands, Unit};
 
 use super::table::{self, Column};
 use crate::explanation::model::{Measured, Part, Section};
-use crate::format::{counted, listed};
+use crate::format::{capitalized, counted, listed};
 use crate::heap::short_name;
 use crate::text::{paragraph, Palette};
 use widthwise_anatomy::Certainty;
@@ -49,15 +49,28 @@ pub struct CpuTime {
 }
 
 /// A metric of the section: its name in the JSON, its words, its count.
+#[derive(Clone, Copy)]
 struct Kind {
     metric: &'static str,
     words: &'static str,
     count: fn(&Counts) -> u64,
 }
 
+impl Kind {
+    /// Whether the x32 runtime can change it.
+    fn is_shared(&self) -> bool {
+        SHARED_WITH_RUNTIME.iter().any(|shared| shared.metric == self.metric)
+    }
+}
+
 /// The emulated counts that are metrics.
 const EMULATED: [Kind; 3] = [
     Kind { metric: "instructions", words: "instructions", count: |counts| counts.instructions },
+    SHARED_WITH_RUNTIME[0],
+    SHARED_WITH_RUNTIME[1],
+];
+/// Those that the x32 runtime can change: it uses the emulated caches and branch predictor, too.
+const SHARED_WITH_RUNTIME: [Kind; 2] = [
     Kind {
         metric: "cache_misses",
         words: "last-level cache misses",
@@ -68,20 +81,19 @@ const EMULATED: [Kind; 3] = [
 const PAGE_FAULTS: Kind =
     Kind { metric: "page_faults", words: "page faults", count: |counts| counts.page_faults };
 
-/// Misses by level, for the table alone.
-const CACHES: [fn(&Counts) -> u64; 2] =
-    [|counts| counts.first_level_misses, |counts| counts.last_level_misses];
+/// Cache misses by level, and branch mispredictions: the columns of the table.
+const MISSES: [fn(&Counts) -> u64; 3] =
+    [|counts| counts.first_level_misses, |counts| counts.last_level_misses, |counts| counts.branch_misses];
 
 impl Time<'_> {
-    fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let is_withheld = self.are_withheld(CACHES[1]);
-        let emulated =
-            EMULATED.into_iter().filter(move |kind| !(is_withheld && kind.metric == "cache_misses"));
-        emulated.chain(self.without_page_faults.is_none().then_some(PAGE_FAULTS))
+    fn kinds(&self) -> impl Iterator<Item = Kind> + use<'_> {
+        let is_withheld = |kind: &Kind| kind.is_shared() && self.are_withheld(kind.count);
+        let emulated: Vec<Kind> = EMULATED.into_iter().filter(|kind| !is_withheld(kind)).collect();
+        emulated.into_iter().chain(self.without_page_faults.is_none().then_some(PAGE_FAULTS))
     }
 
     /// By how much the x32 runtime may have changed the misses of the program: what it brings into the emulated caches the program
-    /// then finds there, and each line that it brings takes the place of one other.
+    /// then finds there, and each line that it brings takes the place of one other. The branch predictor's table is shared alike.
     fn doubt(&self, misses: fn(&Counts) -> u64) -> u64 {
         match self.through_runtime.contains(&true) {
             true => self.tools.iter().map(misses).sum(),
@@ -98,7 +110,7 @@ impl Time<'_> {
 
     /// By how much a row must differ to have a part.
     fn floor(&self, kind: &Kind, row: &Row) -> u64 {
-        let doubt = if kind.metric == "cache_misses" { self.doubt(kind.count) } else { 0 };
+        let doubt = if kind.is_shared() { self.doubt(kind.count) } else { 0 };
         (kind.count)(&row.spread).saturating_add(doubt)
     }
 
@@ -203,10 +215,11 @@ impl Time<'_> {
                     .to_owned(),
             );
         }
-        if self.are_withheld(CACHES[1]) {
+        for kind in SHARED_WITH_RUNTIME.iter().filter(|kind| self.are_withheld(kind.count)) {
             sentences.push(format!(
-                "Last-level cache misses are withheld: the x32 runtime has {} of its own, and the programs differ by no more.",
-                thousands(i64::try_from(self.doubt(CACHES[1])).unwrap_or(i64::MAX))
+                "{} are withheld: the x32 runtime has {} of its own, and the programs differ by no more.",
+                capitalized(kind.words),
+                thousands(i64::try_from(self.doubt(kind.count)).unwrap_or(i64::MAX))
             ));
         }
         if let Some(reason) = &self.without_page_faults {
@@ -285,9 +298,9 @@ impl Section for Time<'_> {
 
     fn json(&self) -> Value {
         let counts = |counts: &Counts| {
-            let mut value =
-                json!({"instructions": counts.instructions, "branch_misses": counts.branch_misses});
-            for (name, misses) in ["first_level_misses", "last_level_misses"].into_iter().zip(CACHES) {
+            let mut value = json!({"instructions": counts.instructions});
+            let names = ["first_level_misses", "last_level_misses", "branch_misses"];
+            for (name, misses) in names.into_iter().zip(MISSES) {
                 if !self.are_withheld(misses) {
                     value[name] = misses(counts).into();
                 }
@@ -339,11 +352,10 @@ impl Time<'_> {
             false => "–".to_owned(),
         };
         let mut cells = vec![signed(row.difference()), format!("{} → {}", count(0), count(1))];
-        cells.extend(CACHES.map(|misses| match self.are_withheld(misses) {
+        cells.extend(MISSES.map(|misses| match self.are_withheld(misses) {
             true => "–".to_owned(),
             false => signed(row.of(misses)),
         }));
-        cells.push(signed(row.of(|counts| counts.branch_misses)));
         if self.without_page_faults.is_none() {
             cells.push(signed(row.of(|counts| counts.page_faults)));
         }

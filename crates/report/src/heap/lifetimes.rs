@@ -5,6 +5,7 @@ use widthwise_anatomy::heap::lifetimes::EDGES;
 use widthwise_anatomy::heap::Values;
 
 use super::quantities::{number, percent};
+use crate::format::capitalized;
 
 /// Its form in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,7 +92,7 @@ fn block_shares(values: &Values, whose: &str) -> Option<String> {
 /// The sentence on one or two variants, by their names.
 pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String> {
     let Some(b) = b else {
-        return Some(format!("{}.", capitalised(&block_shares(a.1, "its")?)));
+        return Some(format!("{}.", capitalized(&block_shares(a.1, "its")?)));
     };
     let (first, second) = (shares(a.1)?, shares(b.1)?);
     if first == second && a.1.count.min(b.1.count) > 1 {
@@ -102,11 +103,6 @@ pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String
     let first = first?;
     let first = first.strip_prefix("of ").map_or_else(|| first.clone(), |rest| format!("Of {rest}"));
     Some(format!("{first}; {}.", second?))
-}
-
-fn capitalised(text: &str) -> String {
-    let (first, rest) = text.split_at(1);
-    first.to_uppercase() + rest
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ mod waterfall;
 
 use maud::{html, Markup, PreEscaped};
 
-use self::amounts::{amount, capital};
+use self::amounts::amount;
 use super::document::{document, policy};
 use super::flame::{self, Flame};
 use crate::excerpt::Excerpt;
 use crate::explanation::layout::Drawn;
 use crate::explanation::{noun, points, Explanation, Part, Section, Unexplained};
-use crate::format::counted;
+use crate::format::{capitalized, counted};
 use crate::heap::not_quite;
 use crate::sanitize;
 use crate::text::Palette;
@@ -152,7 +152,7 @@ fn of_metric(rest: &Unexplained, parts: &[Part]) -> Markup {
     }
     html! {
         section id=(rest.metric) {
-            h2 { (capital(noun(rest.metric))) }
+            h2 { (capitalized(noun(rest.metric))) }
             (parts_of(rest, parts))
         }
     }
@@ -237,7 +237,7 @@ fn texts(explanation: &Explanation) -> Markup {
             h2 { "In full" }
             @for section in &explanation.sections {
                 details class="others" {
-                    summary { (capital(section.name())) }
+                    summary { (capitalized(section.name())) }
                     pre { code { (sanitize::block(&section.text(TEXT_WIDTH, &Palette::plain()))) } }
                 }
             }

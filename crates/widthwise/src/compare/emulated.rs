@@ -5,7 +5,7 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Experiment, Stopping};
 use widthwise_experiment::Metric;
 use widthwise_machine::{valgrind, Unavailable};
-use widthwise_measure::passes::emulated_counters::{self, Emulation};
+use widthwise_measure::passes::emulated_counters::{self, Emulation, SHARED_WITH_RUNTIME};
 use widthwise_measure::passes::operation_instructions::{self, Counting};
 use widthwise_measure::plan::Plan;
 use widthwise_measure::rounds::{End, RoundsError};
@@ -45,16 +45,27 @@ impl Emulator {
         Emulator { metrics, valgrind, missing, reason }
     }
 
-    /// What a reader must know of these metrics.
-    pub fn remarks(&self) -> Vec<String> {
+    /// What a reader must know of these metrics; `through_runtime` has the variants that the x32 runtime runs.
+    pub fn remarks(&self, through_runtime: &[&str]) -> Vec<String> {
         let mut remarks = Vec::new();
+        let nouns = |metrics: &mut dyn Iterator<Item = &Metric>| -> Vec<&str> {
+            metrics.map(|metric| metric.noun).collect()
+        };
         if let (Ok(version), false) = (&self.valgrind, self.metrics.is_empty()) {
-            let nouns: Vec<&str> = self.metrics.iter().map(|metric| metric.noun).collect();
             remarks.push(format!(
                 "{} are those of an emulated processor (valgrind {version}), counted in rounds of their own: {}",
-                listed(&nouns),
+                listed(&nouns(&mut self.metrics.iter())),
                 self.reason
             ));
+            let shared = |metric: &&Metric| SHARED_WITH_RUNTIME.contains(&metric.name);
+            let shared = nouns(&mut self.metrics.iter().filter(shared));
+            if !shared.is_empty() && !through_runtime.is_empty() {
+                remarks.push(format!(
+                    "{} of {} have two bounds: the x32 runtime uses the emulated caches and branch predictor, too. A                      verdict holds for both",
+                    listed(&shared),
+                    listed(through_runtime)
+                ));
+            }
         }
         for (metric, reason) in &self.missing {
             let fix = match &self.valgrind {

@@ -119,6 +119,13 @@ fn misses_that_the_x32_runtime_may_have_changed_are_withheld() {
     assert!(time.measured().iter().all(|measured| measured.metric != "cache_misses"));
     assert_eq!(time.json()["rows"][0]["baseline"]["last_level_misses"], Value::Null);
     assert!(plain(time, 200).contains("withheld: the x32 runtime has 38 of its own"));
+    // So are branch mispredictions, which differ by 1 here.
+    let mut time = with_runtime(0);
+    time.rows[0].sides[1].branch_misses += 1;
+    time.tools[1].branch_misses = 1;
+    assert!(time.measured().iter().all(|measured| measured.metric != "branch_misses"));
+    assert_eq!(time.json()["rows"][0]["baseline"]["branch_misses"], Value::Null);
+    assert!(plain(time, 200).contains("Branch mispredictions are withheld: the x32 runtime has 1 of its own"));
     // A row has a part only if it differs by more than that.
     let parts = with_runtime(20).parts();
     let misses: Vec<(&str, i64, Certainty)> = parts

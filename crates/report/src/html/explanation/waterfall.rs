@@ -3,9 +3,9 @@
 use maud::{html, Markup};
 use widthwise_experiment::units::Quantity;
 
-use super::amounts::{amount, capital};
+use super::amounts::amount;
 use crate::explanation::{noun, Part, Unexplained};
-use crate::format::counted;
+use crate::format::{capitalized, counted};
 use crate::html::axis::{Scale, WIDTH};
 use crate::html::plot::{axis, drawing, grid, row, Path};
 use crate::sanitize;
@@ -47,7 +47,7 @@ pub fn figure(rest: &Unexplained, parts: &[&Part]) -> Markup {
             figcaption {
                 strong { "From the baseline to the variant" }
                 span {
-                    (capital(noun(rest.metric))) ", cause by cause; pale: certainty low, or not explained. "
+                    (capitalized(noun(rest.metric))) ", cause by cause; pale: certainty low, or not explained. "
                     @if is_cut { "The axis does not begin at zero." }
                 }
             }
