@@ -145,13 +145,15 @@ fn sentence(group: &Group, baseline: &str) -> String {
     let is_one = group.names.len() == 1;
     let reason = &group.reason;
     let finding = match group.mismatch {
-        Mismatch::NotCompared => format!("{names}'s output could not be compared{reason}"),
+        Mismatch::NotCompared if is_one => format!("{names}'s output could not be compared{reason}"),
+        Mismatch::NotCompared => format!("The outputs of {names} could not be compared{reason}"),
         Mismatch::Changes if is_one => format!("{names}'s output changes from run to run{reason}"),
         Mismatch::Changes => format!("The outputs of {names} change from run to run{reason}"),
         Mismatch::Differs if group.is_baseline => {
             format!("{names}'s output differs from one run to another{reason}")
         }
-        Mismatch::Differs => format!("{names}'s output differs from {baseline}'s{reason}"),
+        Mismatch::Differs if is_one => format!("{names}'s output differs from {baseline}'s{reason}"),
+        Mismatch::Differs => format!("The outputs of {names} differ from {baseline}'s{reason}"),
     };
     let consequence = match (group.is_allowed, is_one) {
         (false, true) => "Its verdicts are withheld.",

@@ -194,8 +194,11 @@ impl Explanation<'_> {
         let (from, to) = (a.at_least(a.peak_bytes), b.at_least(b.peak_bytes));
         let is_counted = |side: &Side| !is_uncounted(side.peak_bytes, side.peak_blocks);
         let blocks = change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))));
-        let blocks =
-            if is_counted(a) && is_counted(b) { format!(", in {blocks} blocks") } else { String::new() };
+        let blocks = match (is_counted(a) && is_counted(b), a.peak_blocks == b.peak_blocks) {
+            (true, true) => format!(", in {}", counted(a.peak_blocks as usize, "block")),
+            (true, false) => format!(", in {blocks} blocks"),
+            (false, _) => String::new(),
+        };
         let in_blocks = |side: &Side| match is_counted(side) {
             true => format!(" in {}", counted(side.peak_blocks as usize, "block")),
             false => String::new(),
