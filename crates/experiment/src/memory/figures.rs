@@ -9,21 +9,22 @@ use crate::outcome::{Reading as Figure, Source};
 const NARROW: f64 = 0.02;
 
 impl Series {
-    /// The levels without the x32 runtime's own memory. A statm sample does not show it: then the value of the reading
-    /// before, or else of the first one, is used.
+    /// The levels without the x32 runtime's own memory. A statm sample does not show it, and a pagemap scan does not show which of it
+    /// is anonymous: then the value of the reading before that does, or else of the first one, is used.
     pub fn programs_levels(&self) -> Vec<Level> {
-        let own: Vec<(u64, Amounts)> = self
-            .readings
-            .iter()
-            .map(|reading| (reading.at_ns, self.of_class(reading, Class::Runtime)))
-            .collect();
+        let own = |reading: &Reading| (reading.at_ns, self.of_class(reading, Class::Runtime));
+        let resident: Vec<(u64, Amounts)> = self.readings.iter().map(own).collect();
+        let anonymous: Vec<(u64, Amounts)> =
+            self.readings.iter().filter(|reading| reading.full).map(own).collect();
         let mut levels = self.levels();
         for level in &mut levels {
-            let before = own.iter().rev().find(|(at_ns, _)| *at_ns <= level.at_ns);
-            if let Some((_, own)) = before.or(own.first()) {
-                level.resident = level.resident.saturating_sub(own.resident);
-                level.anonymous = level.anonymous.saturating_sub(own.anonymous);
-            }
+            let at = |own: &[(u64, Amounts)]| {
+                let before = own.iter().rev().find(|(at_ns, _)| *at_ns <= level.at_ns);
+                before.or(own.first()).map_or(Amounts::default(), |(_, own)| *own)
+            };
+            let own = (at(&resident).resident, at(&anonymous).anonymous);
+            level.resident = level.resident.saturating_sub(own.0);
+            level.anonymous = level.anonymous.saturating_sub(own.1);
         }
         levels
     }
@@ -176,6 +177,22 @@ mod tests {
         }
         let after = (names.map(|name| whole(&series, name).unwrap()), series.mean().map(|mean| mean.low));
         assert_eq!(after, before);
+    }
+
+    #[test]
+    fn anonymous_memory_in_a_pagemap_scan_is_without_the_x32_runtimes() {
+        let mut series = series();
+        series.statm_samples.clear();
+        series.readings.truncate(2);
+        series.parts.push(Part { class: Class::Runtime, ..series.parts[0].clone() });
+        let place = series.parts.len() - 1;
+        let runtime = |anonymous| Amounts { resident: 12, anonymous, ..Amounts::default() };
+        let [snapshot, scan] = &mut series.readings[..] else { panic!("two readings") };
+        (snapshot.tree.amounts.anonymous, scan.tree.amounts.anonymous, scan.full) = (30, 60, false);
+        snapshot.parts.push((place, runtime(8)));
+        scan.parts.push((place, runtime(0)));
+        let figure = |series: &Series| series.figure(metric::find("tree_anonymous").unwrap());
+        assert_eq!(figure(&series), Some(52.0));
     }
 
     #[test]

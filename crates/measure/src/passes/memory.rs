@@ -185,9 +185,13 @@ fn figures(
     // What is the x32 runtime's own is not the program's. Some of its pages are of its file, and charged to no process here.
     let (least, most) = runtime.unwrap_or_default();
     let without = |bytes: u64, own: u64| bytes.saturating_sub(own) as f64;
-    if series.readings.is_empty() && most > 0 {
-        // No reading has separated the runtime's pages from the program's.
-        for name in ["tree_mean", "tree_anonymous"] {
+    if most > 0 {
+        // No reading has separated the runtime's pages from the program's; only a snapshot knows which of them are anonymous.
+        let is_mixed = |name: &&str| match *name {
+            "tree_anonymous" => !series.readings.iter().any(|reading| reading.full),
+            _ => series.readings.is_empty(),
+        };
+        for name in ["tree_mean", "tree_anonymous"].into_iter().filter(is_mixed) {
             if let Some(reading) = sample.get_mut(name).filter(|reading| reading.upper.is_none()) {
                 *reading =
                     Reading::between((reading.value - most as f64).max(0.0), reading.value, reading.source);
