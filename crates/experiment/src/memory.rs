@@ -298,7 +298,22 @@ impl Series {
 
     /// The amounts of the tree without the x32 runtime's own.
     pub fn of_program(&self, reading: &Reading) -> Amounts {
-        reading.tree.amounts.minus(self.of_class(reading, Class::Runtime))
+        reading.tree.amounts.minus(self.of_runtime(reading))
+    }
+
+    /// The x32 runtime's own memory in a reading. A pagemap scan does not show which of it is anonymous: then the value of the snapshot
+    /// before, or else of the first one, is used.
+    pub(crate) fn of_runtime(&self, reading: &Reading) -> Amounts {
+        let own = self.of_class(reading, Class::Runtime);
+        if reading.full {
+            return own;
+        }
+        let mut snapshots = self.readings.iter().filter(|snapshot| snapshot.full);
+        let before = snapshots.clone().rev().find(|snapshot| snapshot.at_ns <= reading.at_ns);
+        let anonymous = before
+            .or_else(|| snapshots.next())
+            .map_or(0, |snapshot| self.of_class(snapshot, Class::Runtime).anonymous);
+        Amounts { anonymous, ..own }
     }
 
     /// The reading in which the tree was largest; the first of several.

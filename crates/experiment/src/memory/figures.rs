@@ -9,22 +9,18 @@ use crate::outcome::{Reading as Figure, Source};
 const NARROW: f64 = 0.02;
 
 impl Series {
-    /// The levels without the x32 runtime's own memory. A statm sample does not show it, and a pagemap scan does not show which of it
-    /// is anonymous: then the value of the reading before that does, or else of the first one, is used.
+    /// The levels without the x32 runtime's own memory. A statm sample does not show it: then the value of the reading
+    /// before, or else of the first one, is used.
     pub fn programs_levels(&self) -> Vec<Level> {
-        let own = |reading: &Reading| (reading.at_ns, self.of_class(reading, Class::Runtime));
-        let resident: Vec<(u64, Amounts)> = self.readings.iter().map(own).collect();
-        let anonymous: Vec<(u64, Amounts)> =
-            self.readings.iter().filter(|reading| reading.full).map(own).collect();
+        let own: Vec<(u64, Amounts)> =
+            self.readings.iter().map(|reading| (reading.at_ns, self.of_runtime(reading))).collect();
         let mut levels = self.levels();
         for level in &mut levels {
-            let at = |own: &[(u64, Amounts)]| {
-                let before = own.iter().rev().find(|(at_ns, _)| *at_ns <= level.at_ns);
-                before.or(own.first()).map_or(Amounts::default(), |(_, own)| *own)
-            };
-            let own = (at(&resident).resident, at(&anonymous).anonymous);
-            level.resident = level.resident.saturating_sub(own.0);
-            level.anonymous = level.anonymous.saturating_sub(own.1);
+            let before = own.iter().rev().find(|(at_ns, _)| *at_ns <= level.at_ns);
+            if let Some((_, own)) = before.or(own.first()) {
+                level.resident = level.resident.saturating_sub(own.resident);
+                level.anonymous = level.anonymous.saturating_sub(own.anonymous);
+            }
         }
         levels
     }
