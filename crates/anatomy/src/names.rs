@@ -9,7 +9,7 @@
 const INTEGER_WORDS: [&str; 6] = ["unsigned", "signed", "long", "short", "int", "char"];
 
 /// Suffixes of integer literals among template arguments (Itanium C++ ABI, 5.1.6.1, as demanglers write them).
-const LITERAL_SUFFIXES: [&str; 6] = ["ull", "ul", "ll", "u", "l", "U"];
+const LITERAL_SUFFIXES: [&str; 10] = ["ull", "ul", "ll", "u", "l", "ULL", "UL", "LL", "U", "L"];
 
 /// Namespaces that a standard library puts around its own versions: libstdc++'s, libc++'s, its NDK's.
 const VERSION_NAMESPACES: [&str; 3] = ["__cxx11", "__1", "__ndk1"];
@@ -33,6 +33,18 @@ const ALIASES: [&str; 5] = ["__GI_", "_IO_new_", "_IO_", "__libc_", "__"];
 /// ```
 pub fn key(function: &str) -> String {
     normalized(without_alias(without_copies(function)), integer)
+}
+
+/// The name of a function in one program, whichever copy of it this is: integers keep their width, and overloads for `int` and for
+/// `long` are two.
+///
+/// ```
+/// use widthwise_anatomy::names::function_name_key;
+/// assert_ne!(function_name_key("f(long)"), function_name_key("f(int)"));
+/// assert_eq!(function_name_key("f(unsigned long) [clone .cold]"), function_name_key("f(unsigned long)"));
+/// ```
+pub fn function_name_key(function: &str) -> String {
+    normalized(without_alias(without_copies(function)), exact_integer)
 }
 
 /// The name under which a type of one build is looked for in another: as [`key`], and `const` stands where demanglers write it.
@@ -228,7 +240,7 @@ pub(crate) fn closing_bracket(text: &str) -> Option<usize> {
 
 /// A demangled function's qualified name and what is behind it, without the type of its result, which demanglers write in front of
 /// templates.
-pub(crate) fn without_result(function: &str) -> &str {
+pub fn without_result(function: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
     let (mut start, mut depth) = (0, 0usize);
     let mut characters = function.char_indices().peekable();
@@ -354,19 +366,34 @@ fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }
 
-/// The key by which a symbol of one build is looked for in another, and the name that is shown.
-///
-/// Marks of the compiler's copies (`.cold`, `.part.0`) are no part of either. Where a name is no UTF-8 it is shown lossily.
-pub fn key_of_symbol(symbol: &[u8]) -> (String, String) {
+/// The names of a symbol. Marks of the compiler's copies (`.cold`, `.part.0`) are no part of them. Where a name is no UTF-8 it is
+/// shown lossily.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SymbolNames {
+    /// The key by which it is found in the same build.
+    pub own: String,
+    /// The key by which it is looked for in another build.
+    pub common: String,
+    /// The name for readers: demangled.
+    pub shown: String,
+}
+
+/// The names of a symbol.
+pub fn names_of_symbol(symbol: &[u8]) -> SymbolNames {
     let text = String::from_utf8_lossy(symbol);
     let base = without_copies(&text);
     let shown = demangled(base);
-    let key = match is_mangled(base) && shown != base {
-        true => key(&shown),
+    match is_mangled(base) && shown != base {
+        true => SymbolNames { own: function_name_key(&shown), common: key(&shown), shown },
         // A C function has one name in every ABI: aliases are names of their own here.
-        false => shown.clone(),
-    };
-    (key, shown)
+        false => SymbolNames { own: shown.clone(), common: shown.clone(), shown },
+    }
+}
+
+/// The key by which a symbol of one build is looked for in another, and the name that is shown.
+pub fn key_of_symbol(symbol: &[u8]) -> (String, String) {
+    let SymbolNames { common, shown, .. } = names_of_symbol(symbol);
+    (common, shown)
 }
 
 #[cfg(test)]

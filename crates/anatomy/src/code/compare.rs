@@ -1,10 +1,13 @@
 //! The functions of two files, matched by name.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use crate::code::counts::Counts;
 use crate::code::model::Code;
-use crate::names::key_of_symbol;
+use crate::names::{names_of_symbol, SymbolNames};
+use crate::pairing::{paired, Paired};
 
 /// A function of both files, or of one. A name that several functions have stands for their sum: the parts that a
 /// compiler makes of one (`.cold`, `.part.0`, `.isra.0`), and local functions of one name.
@@ -29,38 +32,67 @@ impl Pair {
 
 /// All functions, the largest difference first; then by name.
 pub fn pairs(baseline: &Code, variant: &Code) -> Vec<Pair> {
-    let mut by_symbol: FxHashMap<&[u8], [(Counts, u64); 2]> = FxHashMap::default();
-    for (side, code) in [baseline, variant].into_iter().enumerate() {
-        for function in &code.functions {
-            let (counts, copies) = &mut by_symbol.entry(function.name).or_default()[side];
-            counts.add(&function.counts);
-            *copies += 1;
+    let [a, b] = [baseline, variant].map(functions);
+    let sum = |functions: &[Named], places: &[usize]| {
+        let mut own = places.iter().map(|place| &functions[*place]);
+        let Some(first) = own.next() else { return Default::default() };
+        let (mut counts, mut copies) = (first.counts, first.copies);
+        for other in own {
+            counts.add(&other.counts);
+            copies += other.copies;
         }
-    }
-    let mut pairs: FxHashMap<String, Pair> = FxHashMap::default();
-    // In the order of the symbols: the map has none.
-    let mut symbols: Vec<_> = by_symbol.into_iter().collect();
-    symbols.sort_unstable_by_key(|(symbol, _)| *symbol);
-    for (symbol, sides) in symbols {
-        let (key, shown) = key_of_symbol(symbol);
-        let pair = pairs.entry(key).or_insert_with(|| Pair {
-            name: shown,
-            counts: Default::default(),
-            copies: [0, 0],
-            symbols: Default::default(),
-        });
-        for (side, (counts, copies)) in sides.into_iter().enumerate() {
-            pair.counts[side].add(&counts);
-            pair.copies[side] += copies;
-            if copies > 0 && pair.symbols[side].is_empty() {
-                pair.symbols[side] = symbol.to_vec();
-            }
-        }
-    }
-    let mut pairs: Vec<Pair> = pairs.into_values().collect();
+        (counts, copies, first.symbol.clone())
+    };
+    let found = paired(&a, &b, |one| one.names.own.clone(), |one| one.names.common.clone());
+    let pair = |found: Paired| {
+        let first = found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))?;
+        let (of_a, of_b) = (sum(&a, &found.a), sum(&b, &found.b));
+        Some(Pair {
+            name: first.names.shown.clone(),
+            counts: [of_a.0, of_b.0],
+            copies: [of_a.1, of_b.1],
+            symbols: [of_a.2, of_b.2],
+        })
+    };
+    let mut pairs: Vec<Pair> = found.into_iter().filter_map(pair).collect();
     pairs.sort_by(|a, b| {
         let order = b.difference().unsigned_abs().cmp(&a.difference().unsigned_abs());
         order.then_with(|| a.name.cmp(&b.name))
     });
     pairs
+}
+
+/// The functions of one name in one file.
+struct Named {
+    names: SymbolNames,
+    /// The first of their symbols.
+    symbol: Vec<u8>,
+    counts: Counts,
+    copies: u64,
+}
+
+/// The functions of a file by name, in the order of their symbols.
+fn functions(code: &Code) -> Vec<Named> {
+    let mut by_symbol: BTreeMap<&[u8], (Counts, u64)> = BTreeMap::new();
+    for function in &code.functions {
+        let (counts, copies) = by_symbol.entry(function.name).or_default();
+        counts.add(&function.counts);
+        *copies += 1;
+    }
+    let mut all: Vec<Named> = Vec::new();
+    let mut known: FxHashMap<String, usize> = FxHashMap::default();
+    for (symbol, (counts, copies)) in by_symbol {
+        let names = names_of_symbol(symbol);
+        match known.get(&names.own) {
+            Some(place) => {
+                all[*place].counts.add(&counts);
+                all[*place].copies += copies;
+            }
+            None => {
+                known.insert(names.own.clone(), all.len());
+                all.push(Named { names, symbol: symbol.to_vec(), counts, copies });
+            }
+        }
+    }
+    all
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::heap::headers;
 use crate::heap::profile::{Frame, Profile, Values};
 use crate::names;
+use crate::pairing::{paired, Paired};
 
 /// Folders of system headers and libraries, which hold no program's own source.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/include/", "/usr/lib/", "/usr/src/", "/build/"];
@@ -56,6 +57,15 @@ pub struct SiteKey {
 impl Site {
     /// Files are known by their names: each variant may be built from a copy of the source.
     pub fn key(&self) -> SiteKey {
+        self.key_of(names::key)
+    }
+
+    /// The key by which a site is found in the same build: overloads and templates for `int` and for `long` have sites of their own.
+    pub fn own_key(&self) -> SiteKey {
+        self.key_of(names::function_name_key)
+    }
+
+    fn key_of(&self, name: fn(&str) -> String) -> SiteKey {
         let base = |file: &String| {
             Path::new(file)
                 .file_name()
@@ -65,10 +75,10 @@ impl Site {
         let module = if self.module.starts_with("ld-linux") { "ld.so" } else { self.module.as_str() };
         SiteKey {
             module: (!self.is_program).then(|| module.to_owned()),
-            function: names::key(&self.function),
+            function: name(&self.function),
             file: self.file.as_ref().map(base),
             line: self.line,
-            made: self.made.as_deref().map(names::key),
+            made: self.made.as_deref().map(name),
         }
     }
 
@@ -176,15 +186,17 @@ pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> 
         let frames: Vec<&Frame> =
             sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
         let site = of_frames(&frames, sample.values, &program);
-        match known.get(&site.key()) {
+        match known.get(&site.own_key()) {
             Some(index) => sites[*index].values.add(&sample.values),
             None => {
-                known.insert(site.key(), sites.len());
+                known.insert(site.own_key(), sites.len());
                 sites.push(site);
             }
         }
     }
-    sites.sort_by(|a, b| b.values.peak_bytes.cmp(&a.values.peak_bytes).then_with(|| a.key().cmp(&b.key())));
+    sites.sort_by(|a, b| {
+        b.values.peak_bytes.cmp(&a.values.peak_bytes).then_with(|| a.own_key().cmp(&b.own_key()))
+    });
     sites
 }
 
@@ -229,6 +241,8 @@ pub struct Pair {
     pub a: Values,
     /// In the second.
     pub b: Values,
+    /// The own keys of its sites in the first and in the second.
+    keys: [Vec<SiteKey>; 2],
 }
 
 impl Pair {
@@ -240,31 +254,33 @@ impl Pair {
 
 /// Sites of two builds side by side, those that differ most first. The savings add up to the difference of the peaks.
 pub fn pairs(a: &[Site], b: &[Site]) -> Vec<Pair> {
-    let mut pairs: Vec<Pair> = Vec::new();
-    let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
-    for site in a {
-        known.insert(site.key(), pairs.len());
-        pairs.push(Pair { site: site.clone(), a: site.values, b: Values::default() });
-    }
-    for site in b {
-        match known.get(&site.key()) {
-            Some(index) => pairs[*index].b = site.values,
-            None => pairs.push(Pair { site: site.clone(), a: Values::default(), b: site.values }),
-        }
-    }
-    pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.saving().abs()), pair.site.key()));
+    let of = |sites: &[Site], places: &[usize]| {
+        let mut sum = Values::default();
+        places.iter().for_each(|place| sum.add(&sites[*place].values));
+        (sum, places.iter().map(|place| sites[*place].own_key()).collect::<Vec<_>>())
+    };
+    let pair = |found: Paired| {
+        let ((of_a, keys_a), (of_b, keys_b)) = (of(a, &found.a), of(b, &found.b));
+        let site = found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))?;
+        Some(Pair { site: site.clone(), a: of_a, b: of_b, keys: [keys_a, keys_b] })
+    };
+    let mut pairs: Vec<Pair> = paired(a, b, Site::own_key, Site::key).into_iter().filter_map(pair).collect();
+    pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.saving().abs()), pair.site.own_key()));
     pairs
 }
 
-/// The bytes at the peak that each pair's site has in each of several recordings of one side.
-pub fn peaks(pairs: &[Pair], recordings: &[Vec<Site>]) -> Vec<Vec<u64>> {
+/// The bytes at the peak that each pair's site has in each of several recordings of one side: the first (0) or the second (1).
+pub fn peaks(pairs: &[Pair], side: usize, recordings: &[Vec<Site>]) -> Vec<Vec<u64>> {
     let mut peaks: Vec<Vec<u64>> = vec![vec![0; recordings.len()]; pairs.len()];
-    let known: FxHashMap<SiteKey, usize> =
-        pairs.iter().enumerate().map(|(index, pair)| (pair.site.key(), index)).collect();
+    let known: FxHashMap<&SiteKey, usize> = pairs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, pair)| pair.keys[side].iter().map(move |key| (key, index)))
+        .collect();
     for (recording, sites) in recordings.iter().enumerate() {
         for site in sites {
-            if let Some(index) = known.get(&site.key()) {
-                peaks[*index][recording] = site.values.peak_bytes;
+            if let Some(index) = known.get(&site.own_key()) {
+                peaks[*index][recording] += site.values.peak_bytes;
             }
         }
     }
@@ -366,7 +382,7 @@ mod tests {
     #[test]
     fn a_site_that_a_recording_does_not_have_has_nothing_in_it() {
         let recordings = [sites(&profile("unsigned long", 48), "prog", &[]), Vec::new()];
-        assert_eq!(peaks(&pairs(&recordings[0], &[]), &recordings), [[48, 0]]);
+        assert_eq!(peaks(&pairs(&recordings[0], &[]), 0, &recordings), [[48, 0]]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Wrappers of the allocator, through which a program allocates nearly all of its memory: `xmalloc`, a class's `operator new`,
-//! a pool. Their callers are the useful sites.
+//! Wrappers of the allocator, through which a program allocates nearly all of its memory: `xmalloc`, a class's `operator new`.
+//! Their callers are the useful sites. A pool, which asks for chunks of one size, is none: its callers take objects out of them.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 use crate::function_name::without_parameters;
 use crate::heap::profile::{Frame, Profile};
 use crate::heap::site::{self, Program, Site};
+use crate::heap::sizes::Sizes;
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
@@ -35,10 +36,14 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     while through.len() < DEEPEST {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else { break };
+        // It passes nothing on: what it calls has been inlined, and is not a caller of it.
+        if function == "main" {
+            break;
+        }
         let outside = [through.clone(), vec![function.clone()]].concat();
         let callers = callers(profile, program, [&through, &outside], &function);
         through = outside;
-        let is_thin = is_allocator(&function);
+        let is_thin = is_allocator(&function) && !asks_for_chunks(&sites, &function);
         pending.push(Wrapper { function, share, is_thin });
         match callers.as_slice() {
             [_, _, ..] => found.append(&mut pending),
@@ -51,6 +56,18 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
         }
     }
     found
+}
+
+/// Whether a function asks for blocks of one large size: a pool, whose callers take objects out of them. The caller for whom a chunk is
+/// allocated is chance.
+fn asks_for_chunks(sites: &[Site], function: &str) -> bool {
+    const SMALLEST_CHUNK: u64 = 1024;
+    let mut sizes = Sizes::default();
+    sites
+        .iter()
+        .filter(|site| without_parameters(&site.function) == function)
+        .for_each(|site| sizes.add(site.values.sizes));
+    sizes.only().is_some_and(|size| size >= SMALLEST_CHUNK)
 }
 
 /// The function with most bytes at the peak, and its share of them.
@@ -79,7 +96,7 @@ fn callers(profile: &Profile, program: &str, [inside, outside]: [&[String]; 2], 
         let caller = site::of_frames(&frames, sample.values, &outside);
         if caller.module == program
             && without_parameters(&caller.function) != function
-            && known.insert(caller.key())
+            && known.insert(caller.own_key())
         {
             found.push(caller);
         }
@@ -168,6 +185,20 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn a_pool_that_asks_for_chunks_is_no_wrapper_by_its_name() {
+        let mut profile =
+            profile(&[(&["main", "a", "pool_take"], 65_536), (&["main", "b", "pool_take"], 65_536)]);
+        profile.samples.iter_mut().for_each(|sample| sample.values.sizes.take(65_536));
+        let found = find(&profile, "prog");
+        assert_eq!((found[0].function.as_str(), found[0].is_thin), ("pool_take", false));
+    }
+
+    #[test]
+    fn main_is_no_wrapper() {
+        assert!(found(&[(&["_start", "main"], 50), (&["other", "main"], 45)]).is_empty());
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comp
     let matches = matches(baseline, variant, &mut comparison);
     let mut by_key: FxHashMap<String, u64> = FxHashMap::default();
     for (name, objects) in weights {
-        let sum = by_key.entry(names::type_key(name)).or_default();
+        let sum = by_key.entry(names::type_name_key(name)).or_default();
         *sum = sum.saturating_add(*objects);
     }
     let mut differ = Differ::new(baseline, variant);
@@ -99,7 +99,7 @@ pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comp
         }
         let Some(mut difference) = differ_by(&mut differ, baseline, a, variant, b) else { continue };
         difference.objects =
-            (!by_key.is_empty()).then(|| by_key.get(&names::type_key(&one.name)).copied().unwrap_or(0));
+            (!by_key.is_empty()).then(|| by_key.get(&names::type_name_key(&one.name)).copied().unwrap_or(0));
         if is_same {
             comparison.reorderable.push(difference);
         } else {

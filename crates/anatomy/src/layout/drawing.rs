@@ -285,14 +285,18 @@ impl Marks {
 
 /// The type with this name: the qualified one, the only one that ends with it, or the only one whose normalised name is the same.
 pub fn find(layouts: &Layouts, name: &str) -> Result<TypeId, Vec<String>> {
-    let wanted = crate::names::key(name);
+    let [wanted, common] = [crate::names::type_name_key(name), crate::names::key(name)];
     let named = |is: &dyn Fn(&str) -> bool| -> Vec<TypeId> {
         let of = |id: &&TypeId| layouts.aggregate(**id).is_some_and(|aggregate| is(&aggregate.name));
         layouts.aggregates.iter().filter(of).copied().collect()
     };
     let end = format!("::{name}");
-    let ways: [&dyn Fn(&str) -> bool; 3] =
-        [&|own| own == name, &|own| crate::names::key(own) == wanted, &|own| own.ends_with(&end)];
+    let ways: [&dyn Fn(&str) -> bool; 4] = [
+        &|own| own == name,
+        &|own| crate::names::type_name_key(own) == wanted,
+        &|own| crate::names::key(own) == common,
+        &|own| own.ends_with(&end),
+    ];
     for way in ways {
         match named(way)[..] {
             [] => {}

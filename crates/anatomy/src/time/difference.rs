@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::counts::Counts;
 use super::module::Module;
 use super::profile::{Function, Profile};
+use crate::pairing::paired;
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,35 +56,27 @@ impl Row {
 /// A function of the program that only one variant has is a row: it is inlined in the other. A library's functions are rows where
 /// both variants name them; which names a library's symbol table has is its packager's choice.
 pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
-    let mut by_key: BTreeMap<(&Module, &str), [Side; 2]> = BTreeMap::new();
-    for (side, profiles) in [baseline, variant].into_iter().enumerate() {
-        for (repeat, profile) in profiles.iter().enumerate() {
-            for function in profile.functions() {
-                let of = &mut by_key.entry((&function.module, &function.key)).or_default()[side];
-                of.function = of.function.or(Some(function));
-                of.counts.resize(profiles.len(), Counts::default());
-                of.counts[repeat] = function.counts;
-            }
-        }
-    }
+    let (a, b) = (functions(baseline), functions(variant));
+    let own = |one: &(&Function, Side)| (one.0.module.clone(), one.0.key.clone());
+    let common = |one: &(&Function, Side)| (one.0.module.clone(), one.0.common.clone());
     let mut rows: Vec<Row> = Vec::new();
     let mut rest: BTreeMap<&Module, [Side; 2]> = BTreeMap::new();
-    for ((module, key), sides) in by_key {
-        let is_function = !key.is_empty()
+    for found in paired(&a, &b, own, common) {
+        let Some((first, _)) =
+            found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))
+        else {
+            continue;
+        };
+        let module = &first.module;
+        let sides = [together(&a, &found.a), together(&b, &found.b)];
+        let is_function = !first.key.is_empty()
             && (*module == Module::Program || sides.iter().all(|side| side.function.is_some()));
         if is_function {
             rows.push(row(RowKind::Function, module, &sides));
             continue;
         }
         let all = rest.entry(module).or_default();
-        for (all, side) in all.iter_mut().zip(sides) {
-            all.function = all.function.or(side.function);
-            let longer = all.counts.len().max(side.counts.len());
-            all.counts.resize(longer, Counts::default());
-            for (sum, counts) in all.counts.iter_mut().zip(side.counts) {
-                *sum += counts;
-            }
-        }
+        all.iter_mut().zip(&sides).for_each(|(all, side)| all.add(side));
     }
     rows.extend(rest.into_iter().map(|(module, sides)| {
         let kind = if *module == Module::Loader { RowKind::Loader } else { RowKind::Rest };
@@ -102,6 +95,38 @@ struct Side<'a> {
     function: Option<&'a Function>,
     /// Of each recording; empty without the function.
     counts: Vec<Counts>,
+}
+
+impl<'a> Side<'a> {
+    fn add(&mut self, other: &Side<'a>) {
+        self.function = self.function.or(other.function);
+        let longer = self.counts.len().max(other.counts.len());
+        self.counts.resize(longer, Counts::default());
+        for (sum, counts) in self.counts.iter_mut().zip(&other.counts) {
+            *sum += *counts;
+        }
+    }
+}
+
+/// The functions of a variant's recordings, by module and name.
+fn functions(profiles: &[Profile]) -> Vec<(&Function, Side<'_>)> {
+    let mut by_key: BTreeMap<(&Module, &str), (&Function, Side)> = BTreeMap::new();
+    for (repeat, profile) in profiles.iter().enumerate() {
+        for function in profile.functions() {
+            let new = || (function, Side { function: Some(function), counts: Vec::new() });
+            let (_, side) = by_key.entry((&function.module, &function.key)).or_insert_with(new);
+            side.counts.resize(profiles.len(), Counts::default());
+            side.counts[repeat] = function.counts;
+        }
+    }
+    by_key.into_values().collect()
+}
+
+/// The functions at these places together.
+fn together<'a>(functions: &[(&'a Function, Side<'a>)], places: &[usize]) -> Side<'a> {
+    let mut sum = Side::default();
+    places.iter().for_each(|place| sum.add(&functions[*place].1));
+    sum
 }
 
 fn row(kind: RowKind, module: &Module, sides: &[Side; 2]) -> Row {

@@ -8,7 +8,7 @@ use super::counts::Counts;
 use super::mappings::Mappings;
 use super::module::Module;
 use super::symbols::CodeNames;
-use crate::names;
+use crate::names::{self, SymbolNames};
 
 /// What cannot be added up.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -32,8 +32,10 @@ pub enum ProfileError {
 pub struct Function {
     /// The object file.
     pub module: Module,
-    /// The key by which it is looked for in another build; empty for code without a name.
+    /// The key by which it is found in the same build; empty for code without a name.
     pub key: String,
+    /// The key by which it is looked for in another build.
+    pub common: String,
     /// The demangled name; empty for code without a name.
     pub name: String,
     /// The source file and the lowest line of its own code there, where known.
@@ -136,20 +138,22 @@ impl Profile {
             return;
         }
         let symbol = symbol.map(|symbol| symbol.split('@').next().unwrap_or(symbol));
-        let (key, name) = match symbol {
+        let SymbolNames { own: key, common, shown: name } = match symbol {
             // The loader is one row: what it does before `main` has a name of its own in every ABI.
-            _ if module == Module::Loader => Default::default(),
-            Some(symbol) if !symbol.is_empty() => names::key_of_symbol(symbol.as_bytes()),
-            _ => Default::default(),
+            Some(symbol) if !symbol.is_empty() && module != Module::Loader => {
+                names::names_of_symbol(symbol.as_bytes())
+            }
+            _ => SymbolNames::default(),
         };
         // Which of a function's names a library's table gives first is chance.
-        let key = match module {
-            Module::Other(_) if !key.is_empty() => names::key(&name),
-            _ => key,
+        let (key, common) = match module {
+            Module::Other(_) if !key.is_empty() => (names::function_name_key(&name), names::key(&name)),
+            _ => (key, common),
         };
         let function = self.functions.entry((module.clone(), key.clone())).or_insert_with(|| Function {
             module,
             key,
+            common,
             name,
             place: None,
             counts: Counts::default(),
@@ -205,7 +209,7 @@ mod tests {
     fn a_compilers_copies_and_levels_of_recursion_are_the_function() {
         let body = "ob=/x\nfl=x.c\nfn=_Z4growm\n7 1\nfn=_Z4growm.cold\n9 20\nfn=_Z4growm'2\n5 300";
         let profile = added(&[output(1, "Program termination", body, 321)]).expect("a profile");
-        assert_eq!(instructions(&profile, "grow(unsigned int)"), 321);
+        assert_eq!(instructions(&profile, "grow(unsigned long)"), 321);
         let grow = profile.functions().next().expect("a function");
         assert_eq!(grow.name, "grow(unsigned long)");
         assert_eq!(grow.place, Some(("x.c".to_owned(), 5)));

@@ -81,12 +81,11 @@ impl Section for Heap<'_> {
         let (pairs, peaks) = (self.heaps.pairs, self.heaps.site_peaks);
         let most = |index: usize| peaks.get(index).map_or(Certainty::Medium, SitePeaks::certainty);
         if let Some(types) = self.heaps.types {
-            let by_site: BTreeMap<SiteKey, Certainty> = pairs
-                .iter()
-                .enumerate()
-                .filter(|(_, pair)| pair.saving() != 0)
-                .map(|(index, pair)| (pair.site.key(), most(index)))
-                .collect();
+            let mut by_site: BTreeMap<SiteKey, Certainty> = BTreeMap::new();
+            for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.saving() != 0) {
+                let certainty = by_site.entry(pair.site.key()).or_insert(most(index));
+                *certainty = (*certainty).min(most(index));
+            }
             let is_repeated = std::iter::once(self.heaps.a)
                 .chain(self.heaps.b)
                 .all(|side| side.recordings.len() >= FEWEST_RECORDINGS);

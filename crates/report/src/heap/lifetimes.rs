@@ -4,7 +4,7 @@ use serde::Serialize;
 use widthwise_anatomy::heap::lifetimes::EDGES;
 use widthwise_anatomy::heap::Values;
 
-use super::quantities::{number, percent};
+use super::quantities::{not_quite, number};
 use crate::format::capitalized;
 
 /// Its form in JSON.
@@ -68,7 +68,7 @@ pub fn shares(values: &Values) -> Option<String> {
         count if (count as f64) < all * 0.001 => "< 0.1 %".to_owned(),
         count if (count as f64) < all && count as f64 > all * 0.999 => "> 99.9 %".to_owned(),
         count if count as f64 == all => "all".to_owned(),
-        count => percent(count as f64, all),
+        count => not_quite(count as f64 / all),
     };
     Some(format!(
         "{} are temporary (freed before the next allocation), {} are freed later, {} are never freed",

@@ -336,13 +336,14 @@ impl Explanation<'_> {
             return Vec::new();
         }
         let averages = format!(
-            "{} and {} for the heap of {} and {}, which ask for {} and {}",
+            "{} and {} for the heap of {} and {}, which ask for {} and {}{}",
             bytes(resident.a),
             bytes(resident.b),
             a.name,
             b.name,
             bytes(asked.a),
-            bytes(asked.b)
+            bytes(asked.b),
+            with_mappings(&[a, b], asked.a.min(asked.b))
         );
         if given.word == Word::Withheld {
             let reason = given.reason.as_deref().unwrap_or("it is not known why");

@@ -313,7 +313,9 @@ impl<'a> Drawing<'a> {
         let pairs = site::pairs(&sites(first), &second.map(sites).unwrap_or_default());
         let mut sites: Vec<(site::Site, [tree::Amount; 2])> = pairs
             .into_iter()
-            .map(|Pair { site, a, b }| (site, [tree::Amount::of(&a, column), tree::Amount::of(&b, column)]))
+            .map(|Pair { site, a, b, .. }| {
+                (site, [tree::Amount::of(&a, column), tree::Amount::of(&b, column)])
+            })
             .filter(|(_, amounts)| amounts.iter().any(|amount| amount.value > 0))
             .collect();
         sites.sort_by_key(|(_, [first, second])| {

@@ -31,7 +31,7 @@ pub fn show(
 ) -> Result<(), Failure> {
     let code = code.ok_or_else(|| Failure::request("--function: there is no decoder for these programs"))?;
     let pair = find(code, elves, name)?;
-    let same = elves.map(|elf| symbols_of(elf, &pair.name));
+    let same = [0, 1].map(|side| symbols_of(elves[side], &pair.symbols[side]));
     let symbols =
         [0, 1].map(|side| match same[side].iter().flatten().find(|symbol| **symbol == name.as_bytes()) {
             Some(named) => named,
@@ -71,14 +71,14 @@ fn others(program: &str, same: &[Vec<&[u8]>], shown: &[u8]) -> String {
     )
 }
 
-/// The symbols of the functions of that demangled name, by function: one may have several.
-fn symbols_of<'a>(elf: &Elf<'a>, name: &str) -> Vec<Vec<&'a [u8]>> {
-    let wanted = names::key(name);
+/// The symbols of the functions of that symbol's demangled name, by function: one may have several.
+fn symbols_of<'a>(elf: &Elf<'a>, symbol: &[u8]) -> Vec<Vec<&'a [u8]>> {
+    let wanted = names::function_name_key(&names::names_of_symbol(symbol).shown);
     let symbols = elf.symbol_table().map_or(Vec::new(), |table| elf.symbols(table));
     let is_one = |symbol: &&Symbol| {
         symbol.kind == SymbolKind::Function
             && symbol.section != 0
-            && names::key(&names::key_of_symbol(symbol.name).1) == wanted
+            && names::function_name_key(&names::names_of_symbol(symbol.name).shown) == wanted
     };
     let mut places: BTreeMap<(usize, u64), Vec<&[u8]>> = BTreeMap::new();
     for symbol in symbols.iter().filter(is_one) {
@@ -88,20 +88,26 @@ fn symbols_of<'a>(elf: &Elf<'a>, name: &str) -> Vec<Vec<&'a [u8]>> {
 }
 
 fn find<'a>(code: &'a Code, elves: [&Elf; 2], name: &str) -> Result<&'a Pair, Failure> {
-    let wanted = names::key(name);
     let all: Vec<&Pair> = code.pairs.iter().filter(|pair| !pair.name.is_empty()).collect();
-    let demangled = names::key(&names::key_of_symbol(name.as_bytes()).1);
-    let is_whole = |pair: &&&Pair| {
-        names::key(&pair.name) == wanted
-            || names::key(&pair.name) == demangled
+    let demangled = names::names_of_symbol(name.as_bytes()).shown;
+    let is_whole = |pair: &Pair, key: fn(&str) -> String| {
+        let own = key(&pair.name);
+        own == key(name)
+            || own == key(&demangled)
             || pair.symbols.iter().any(|symbol| symbol == name.as_bytes())
     };
-    if let Some(pair) = all.iter().find(is_whole) {
+    // Without the parameters, and without the type of the result, which demanglers write in front of templates.
+    let is_short = |pair: &Pair, key: fn(&str) -> String| {
+        let short = without_parameters(&pair.name);
+        key(short) == key(name) || key(names::without_result(short)) == key(name)
+    };
+    // `long` and `int` are two in one program: they are one only where the other ABI's name was given.
+    let keys = [names::function_name_key, names::key];
+    if let Some(pair) = keys.iter().find_map(|key| all.iter().find(|pair| is_whole(pair, *key))) {
         return Ok(pair);
     }
-    // Without the parameters.
-    let short = |pair: &&&Pair| names::key(without_parameters(&pair.name)) == wanted;
-    let found: Vec<&&Pair> = all.iter().filter(short).collect();
+    let shorts = keys.map(|key| all.iter().filter(|pair| is_short(pair, key)).collect::<Vec<_>>());
+    let found = shorts.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match found.as_slice() {
         [only] => Ok(only),
         [] => {

@@ -69,9 +69,9 @@ impl Heaps {
         };
         let (of_a, of_b) = (sites(&read[0]), read.get(1).map(sites).unwrap_or_default());
         let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
-        let site_peaks: Vec<SitePeaks> = site::peaks(&pairs, &of_a)
+        let site_peaks: Vec<SitePeaks> = site::peaks(&pairs, 0, &of_a)
             .into_iter()
-            .zip(site::peaks(&pairs, &of_b))
+            .zip(site::peaks(&pairs, 1, &of_b))
             .map(|(a, b)| SitePeaks { a, b })
             .collect();
         let types = types::typed(&read[0], read.get(1), &skipped, symbols);

@@ -62,8 +62,8 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
     let mut common: Vec<Common> = Vec::new();
     for one in &a.candidates {
         let same =
-            b.candidates.iter().find(|other| names::type_key(&other.name) == names::type_key(&one.name));
-        let Some(other) = same else { continue };
+            |key: fn(&str) -> String| b.candidates.iter().find(|other| key(&other.name) == key(&one.name));
+        let Some(other) = same(names::type_name_key).or_else(|| same(names::type_key)) else { continue };
         let (Some(n_a), Some(n_b)) = (one.objects(&a.values), other.objects(&b.values)) else { continue };
         if !has_as_many([n_a, n_b], [&a.values, &b.values]) {
             continue;

@@ -116,7 +116,7 @@ impl std::fmt::Display for Cause {
             Cause::Blocks => to.write_str("number of blocks"),
             Cause::ArrayLength => to.write_str("lengths stored by new[]"),
             Cause::Library(what) => to.write_str(what),
-            Cause::OneSide => to.write_str("allocated in one of the two only"),
+            Cause::OneSide => to.write_str("at the peak of one of the two only"),
             Cause::Unexplained => to.write_str("unexplained"),
         }
     }

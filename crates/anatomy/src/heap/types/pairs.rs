@@ -12,6 +12,7 @@ use crate::certainty::Certainty;
 use crate::heap::profile::Values;
 use crate::heap::site::{Site, SiteKey};
 use crate::names;
+use crate::pairing::paired;
 
 /// The blocks of one type at one site on one side.
 struct Group {
@@ -35,7 +36,9 @@ pub fn pairs(a: &TypedSide, b: &TypedSide) -> TypedHeap {
     agree(&mut of_a, &mut of_b);
     let (of_a, of_b) = (groups(&of_a), groups(&of_b));
     let mut division = Division::default();
-    let mut joined = join(of_a, of_b, &|group| (Some(group.site.key()), type_key(group)));
+    let mut joined = join(of_a, of_b, &|group| (Some(group.site.own_key()), own_type(group)), &|group| {
+        (Some(group.site.key()), type_key(group))
+    });
     // A type's blocks that are at sites of one side only are compared with those of the other side's.
     let alone = |(a, b): &(Option<Group>, Option<Group>)| a.is_none() || b.is_none();
     let (single, both): (Vec<_>, Vec<_>) = joined.drain(..).partition(alone);
@@ -49,7 +52,8 @@ pub fn pairs(a: &TypedSide, b: &TypedSide) -> TypedHeap {
     let (typed_b, untyped_b): (Vec<_>, Vec<_>) =
         singles_b.into_iter().partition(|group| group.found.is_some());
     let mut all = both;
-    for single in join(merge_types(typed_a), merge_types(typed_b), &|group| (None, type_key(group))) {
+    let (typed_a, typed_b) = (merge_types(typed_a), merge_types(typed_b));
+    for single in join(typed_a, typed_b, &|group| (None, own_type(group)), &|group| (None, type_key(group))) {
         fold(&mut all, single);
     }
     all.extend(untyped_a.into_iter().map(|group| (Some(group), None)));
@@ -76,6 +80,18 @@ fn type_key(group: &Group) -> Option<(String, Option<String>)> {
     Some((names::type_key(&found.name), found.container.as_deref().map(names::type_key)))
 }
 
+/// A type's name in its program, and whether the container says more.
+fn own_type(group: &Group) -> Option<(String, Option<String>)> {
+    let found = group.found.as_ref()?;
+    Some((names::type_name_key(&found.name), found.container.as_deref().map(names::type_name_key)))
+}
+
+/// Whether two groups of one program have the same type: structures of one name in two source files may be two.
+fn is_one_type(a: &Group, b: &Group) -> bool {
+    let size = |group: &Group| group.found.as_ref().and_then(|found| found.size);
+    own_type(a) == own_type(b) && (size(a) == size(b) || size(a).is_none() || size(b).is_none())
+}
+
 type Key = (Option<SiteKey>, Option<(String, Option<String>)>);
 
 /// Origins of one site and type together.
@@ -89,7 +105,7 @@ fn groups(blocks: &[Blocks]) -> Vec<Group> {
             found: block.found.clone(),
             candidates: block.candidates.clone(),
         };
-        let key = (Some(group.site.key()), type_key(&group));
+        let key = (Some(group.site.own_key()), own_type(&group));
         match known.get(&key) {
             Some(index) => groups[*index].add(group),
             None => {
@@ -115,7 +131,7 @@ impl Group {
                 other
                     .candidates
                     .iter()
-                    .any(|other| names::type_key(&other.name) == names::type_key(&one.name))
+                    .any(|other| names::type_name_key(&other.name) == names::type_name_key(&one.name))
             }),
         }
     }
@@ -127,7 +143,7 @@ fn merge_types(groups: Vec<Group>) -> Vec<Group> {
     groups.sort_by_key(|group| std::cmp::Reverse(group.values.peak_bytes));
     let mut merged: Vec<Group> = Vec::new();
     for group in groups {
-        match merged.iter_mut().find(|known| type_key(known) == type_key(&group)) {
+        match merged.iter_mut().find(|known| is_one_type(known, &group)) {
             Some(known) => known.add(group),
             None => merged.push(group),
         }
@@ -143,9 +159,9 @@ fn fold(all: &mut Vec<(Option<Group>, Option<Group>)>, single: (Option<Group>, O
         both => return all.push(both),
     };
     let same = |pair: &&mut (Option<Group>, Option<Group>)| {
-        let is_of_type =
-            |side: &Option<Group>| side.as_ref().is_some_and(|side| type_key(side) == type_key(&group));
-        is_of_type(&pair.0) && is_of_type(&pair.1)
+        let has_both = pair.0.is_some() && pair.1.is_some();
+        let own = if is_of_a { &pair.0 } else { &pair.1 };
+        has_both && own.as_ref().is_some_and(|own| is_one_type(own, &group))
     };
     match all.iter_mut().find(same) {
         Some((Some(a), Some(b))) => {
@@ -159,20 +175,23 @@ fn fold(all: &mut Vec<(Option<Group>, Option<Group>)>, single: (Option<Group>, O
     }
 }
 
-fn join(a: Vec<Group>, b: Vec<Group>, key: &dyn Fn(&Group) -> Key) -> Vec<(Option<Group>, Option<Group>)> {
-    let mut joined: Vec<(Option<Group>, Option<Group>)> = Vec::new();
-    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
-    for group in a {
-        known.insert(key(&group), joined.len());
-        joined.push((Some(group), None));
-    }
-    for group in b {
-        match known.get(&key(&group)) {
-            Some(index) if joined[*index].1.is_none() => joined[*index].1 = Some(group),
-            _ => joined.push((None, Some(group))),
-        }
-    }
-    joined
+fn join(
+    a: Vec<Group>,
+    b: Vec<Group>,
+    own: &dyn Fn(&Group) -> Key,
+    common: &dyn Fn(&Group) -> Key,
+) -> Vec<(Option<Group>, Option<Group>)> {
+    let pairs = paired(&a, &b, own, common);
+    let (mut a, mut b): (Vec<Option<Group>>, Vec<Option<Group>>) =
+        (a.into_iter().map(Some).collect(), b.into_iter().map(Some).collect());
+    let together = |groups: &mut Vec<Option<Group>>, places: Vec<usize>| {
+        let own = places.into_iter().filter_map(|place| groups[place].take());
+        own.reduce(|mut sum, group| {
+            sum.add(group);
+            sum
+        })
+    };
+    pairs.into_iter().map(|pair| (together(&mut a, pair.a), together(&mut b, pair.b))).collect()
 }
 
 fn amount(group: Option<&Group>) -> Amount {

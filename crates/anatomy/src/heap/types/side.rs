@@ -84,7 +84,7 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
 fn eliminate(blocks: &mut [Blocks]) {
     let mut by_site: FxHashMap<SiteKey, Vec<usize>> = FxHashMap::default();
     for (index, block) in blocks.iter().enumerate() {
-        by_site.entry(block.site.key()).or_default().push(index);
+        by_site.entry(block.site.own_key()).or_default().push(index);
     }
     for indexes in by_site.into_values().filter(|indexes| indexes.len() > 1) {
         let of_line = |found: &&Found| found.source == Source::SourceLine;

@@ -31,17 +31,17 @@ impl TypedHeap {
     /// The types, those that differ most first; with one recording, those with most bytes. Blocks without a type are one
     /// row, the last one.
     pub fn by_type(&self) -> Vec<TypeRow> {
-        let mut rows: BTreeMap<Option<(String, bool)>, TypeRow> = BTreeMap::new();
+        let mut rows: BTreeMap<Option<(String, bool)>, Vec<TypeRow>> = BTreeMap::new();
         for pair in &self.pairs {
-            let key = pair.ty.as_ref().map(|ty| (names::type_key(&ty.to_string()), ty.is_array));
-            match rows.get_mut(&key) {
+            let key = pair.ty.as_ref().map(|ty| (names::type_name_key(&ty.to_string()), ty.is_array));
+            let of_name = rows.entry(key).or_default();
+            // Structures of one name in two source files may be two types.
+            match of_name.iter_mut().find(|row| has_sizes_of(row, pair)) {
                 Some(row) => add(row, pair),
-                None => {
-                    rows.insert(key, row_of(pair));
-                }
+                None => of_name.push(row_of(pair)),
             }
         }
-        let mut rows: Vec<TypeRow> = rows.into_values().collect();
+        let mut rows: Vec<TypeRow> = rows.into_values().flatten().collect();
         for row in &mut rows {
             row.parts.retain(|part| part.bytes != 0);
             row.parts.sort_by_key(|part| (std::cmp::Reverse(part.bytes.unsigned_abs()), part.cause.clone()));
@@ -96,6 +96,15 @@ impl TypedHeap {
         }
         all
     }
+}
+
+/// Whether a row's type has the sizes of a pair's, as far as these are known.
+fn has_sizes_of(row: &TypeRow, pair: &TypedPair) -> bool {
+    let agree = |one: &Amount, other: &Amount| match (one.size, other.size) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    agree(&row.a, &pair.a) && agree(&row.b, &pair.b)
 }
 
 fn row_of(pair: &TypedPair) -> TypeRow {

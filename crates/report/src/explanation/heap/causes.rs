@@ -43,7 +43,7 @@ fn cause(pair: &TypedPair, cause: &Cause, bytes: i64) -> (String, Option<Certain
         Cause::Objects | Cause::Blocks => (format!("more {what}"), None),
         Cause::Library(_) => (cause.to_string(), None),
         Cause::ArrayLength => (format!("{cause} before {what}"), None),
-        Cause::OneSide => (format!("{what}, in one of the two only"), Some(Certainty::Low)),
+        Cause::OneSide => (format!("{what}, at the peak of one of the two only"), Some(Certainty::Low)),
         // The site is known, and the reason of its blocks' size is not.
         Cause::Unexplained => match (pair.a.values.peak_count, pair.b.values.peak_count) {
             (a, b) if a > 0 && a == b => {
@@ -80,7 +80,11 @@ pub fn of_site(measured: &Measured, pair: &Pair, most: Certainty) -> Vec<Part> {
     };
     let whole = -pair.saving();
     if a.peak_count == 0 || b.peak_count == 0 {
-        return vec![part(format!("blocks {what}, in one of the two only"), whole, Certainty::Low)];
+        return vec![part(
+            format!("blocks {what}, at the peak of one of the two only"),
+            whole,
+            Certainty::Low,
+        )];
     }
     // The baseline's blocks at the variant's size, and then the other number of them.
     let size = i128::from(b.peak_bytes) / i128::from(b.peak_count);

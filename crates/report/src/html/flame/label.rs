@@ -98,8 +98,8 @@ pub fn share(part: u64, whole: u64) -> String {
 pub fn change(amounts: [Amount; 2]) -> String {
     match amounts.map(|amount| amount.value) {
         [first, second] if first == second => "same".to_owned(),
-        [0, _] => "new".to_owned(),
-        [_, 0] => "gone".to_owned(),
+        [0, _] => "second only".to_owned(),
+        [_, 0] => "first only".to_owned(),
         [first, second] => {
             let percent = 100.0 * (second as f64 / first as f64 - 1.0);
             let sign = if percent < 0.0 { "−" } else { "+" };
@@ -173,7 +173,10 @@ mod tests {
         assert_eq!(change(both(80, 40)), "−50 %");
         assert_eq!(change(both(100, 103)), "+3.0 %");
         assert_eq!(change(both(10_000, 9003)), "−10 %");
-        assert_eq!([change(both(0, 3)), change(both(3, 0)), change(both(3, 3))], ["new", "gone", "same"]);
+        assert_eq!(
+            [change(both(0, 3)), change(both(3, 0)), change(both(3, 3))],
+            ["second only", "first only", "same"]
+        );
     }
 
     #[test]
