@@ -94,6 +94,32 @@ fn twice_the_steps_are_exactly_twice_the_instructions_in_every_abi() {
 }
 
 #[test]
+fn the_start_of_an_x32_program_has_about_as_many_instructions_and_branches_as_that_of_x86_64() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let words = [
+        "nap.c",
+        "--abi",
+        "x86-64,x32",
+        "--rounds",
+        "1",
+        "--warmup",
+        "0",
+        "--metric",
+        "instructions,branches",
+    ];
+    let report = lab.compare_json(&words);
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    // Both load and link one library. The runtime executes a hundred times as many instructions in between.
+    for metric in ["instructions", "branches"] {
+        let ratio = verdict(&report, "x32", metric)["ratio"].as_f64().unwrap();
+        assert!((0.85..1.05).contains(&ratio), "{metric}: {ratio}");
+    }
+}
+
+#[test]
 fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
     let lab = Laboratory::new();
     lab.program("nap.c");

@@ -410,3 +410,30 @@ fn a_crash_shows_the_faulting_instruction_and_its_address() {
     assert!(printed.stdout.contains("$1 = 1\n") && printed.stdout.contains("$2 = 1\n"), "{printed:?}");
     assert!(printed.stdout.contains("Program terminated with signal SIGSEGV"), "{printed:?}");
 }
+
+/// Code without a name counts for the program under valgrind, which names code by functions that have a size.
+#[test]
+fn every_function_of_the_runtime_has_a_size() {
+    let lab = lab();
+    let listed = output_of(Command::new("nm").args(["--numeric-sort", "--print-size"]).arg(runtime(&lab)));
+    assert_eq!(listed.status, Some(0), "{listed:?}");
+    let mut end = None;
+    let mut functions = 0;
+    for words in listed.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
+        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        match words[..] {
+            // From here on there is only data, and what is copied elsewhere.
+            [.., "x32_costs_program"] => break,
+            [_, "t" | "T", "x32_entry_end" | "x32_stubs_end"] => {}
+            [_, "t" | "T", name] if end.is_some() => panic!("{name} has no size"),
+            [start, size, "t" | "T", name] => {
+                let gap = end.map_or(0, |end| number(start).saturating_sub(end));
+                assert!(gap < 64, "{gap} bytes without a name before {name}");
+                end = Some(number(start) + number(size));
+                functions += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(functions > 300, "{functions}");
+}

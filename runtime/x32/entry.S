@@ -402,6 +402,52 @@ x32_i386_given_up:
     pop %rbp
     pop %rbx
     ret
+x32_entry_end:
+
+/* valgrind names code by symbols that are functions and have a size. Code without a name counts for the program. */
+    .macro sized function, end
+    .type \function, @function
+    .size \function, \end - \function
+    .endm
+    sized _start, x32_continue_on
+    sized x32_continue_on, x32_enter
+    sized x32_enter, x32_enter_trapped
+    sized x32_enter_trapped, x32_enter_i386
+    sized x32_enter_i386, x32_leave
+    sized x32_leave, x32_leave_masked
+    sized x32_leave_masked, x32_leave_end
+    sized x32_leave_end, x32_vdso_left
+    sized x32_leave_by_handler, x32_vdso_left
+    sized x32_vdso_left, x32_begin_handler
+    sized x32_begin_handler, x32_take_trap
+    sized x32_take_trap, x32_trap_masked
+    sized x32_trap_masked, x32_trap_taken
+    sized x32_trap_taken, x32_enter_handler
+    sized x32_enter_handler, x32_gate_now
+    sized x32_gate_now, x32_gate_check
+    sized x32_gate_check, x32_gate_done
+    sized x32_gate_done, x32_gate_given_up
+    sized x32_gate_given_up, x32_spawn
+    sized x32_spawn, x32_leave_area
+    sized x32_leave_area, x32_end_thread
+    sized x32_end_thread, x32_sigreturn
+    sized x32_sigreturn, x32_restorer
+    sized x32_restorer, x32_sigreturn_end
+    sized x32_sigreturn_end, x32_restore
+    sized x32_restore, x32_start
+    sized x32_start, x32_copy
+    sized x32_copy, x32_copy_touch
+    sized x32_copy_touch, x32_exchange_touch
+    sized x32_exchange_touch, x32_copy_done
+    sized x32_copy_done, x32_exchange
+    sized x32_exchange, x32_i386_at_once
+    sized x32_i386_at_once, x32_i386
+    sized x32_i386, x32_i386_check
+    sized x32_i386_check, x32_i386_touch
+    sized x32_i386_touch, x32_i386_done
+    sized x32_i386_done, x32_i386_missing
+    sized x32_i386_missing, x32_i386_given_up
+    sized x32_i386_given_up, x32_entry_end
 
 /* Room for the stubs of rewritten sites (sites.c). In the runtime's own text, so that it is above 4 GiB, where system
  * calls are let through, and within reach of x32_enter. */
