@@ -50,7 +50,10 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
             for figure in ["throughput", "speed_up", "efficiency", "parallel_time"] {
                 assert_eq!(row[figure]["verdict"], "withheld", "{mode} {processes} {figure}: {row}");
                 let reason = row[figure]["reason"].as_str().unwrap();
-                assert!(reason.contains(" % of their time for a CPU that other programs had"), "{reason}");
+                assert!(
+                    reason.contains(" % of their time the tasks lacked a CPU that other programs had"),
+                    "{reason}"
+                );
             }
             // The measurements are kept, and CPU time is unaffected.
             assert!(

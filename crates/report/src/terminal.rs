@@ -179,7 +179,8 @@ impl Page {
             self.gap();
         }
         let titles: Vec<&str> = rest.iter().chain(others).map(|metric| metric.title).collect();
-        if !titles.is_empty() {
+        let is_measured = !comparison.judgement.typical.is_empty();
+        if is_measured && !titles.is_empty() {
             let line = format!("also measured: {} (--all-metrics)", titles.join(", "));
             self.paragraph(&line, self.palette.faint);
         }

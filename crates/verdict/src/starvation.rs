@@ -190,9 +190,13 @@ impl fmt::Display for Starved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (processes, percent) = (self.processes, self.percent());
         let (tasks, their) = if self.of_one { ("one of the tasks", "its") } else { ("the tasks", "their") };
-        let waited = if self.at_most { "may have waited up to" } else { "waited" };
+        // Waiting, and the host's steal time, in which tasks do not count as waiting.
+        let (lacked, up_to) = if self.at_most { ("may have lacked", "up to ") } else { ("lacked", "") };
         let taker = self.taker;
-        write!(f, "with {processes}, {tasks} {waited} {percent:.0} % of {their} time for a CPU {taker}")
+        write!(
+            f,
+            "with {processes}, for {up_to}{percent:.0} % of {their} time {tasks} {lacked} a CPU {taker}"
+        )
     }
 }
 
@@ -233,7 +237,7 @@ mod tests {
         assert_eq!((found.lost, found.taker), (500, Taker::Programs));
         assert_eq!(
             found.to_string(),
-            "with 2, the tasks waited 50 % of their time for a CPU that other programs had"
+            "with 2, for 50 % of their time the tasks lacked a CPU that other programs had"
         );
     }
 
@@ -255,7 +259,7 @@ mod tests {
         assert_eq!(found.lost, 500);
         assert_eq!(
             found.to_string(),
-            "with 64, one of the tasks waited 50 % of its time for a CPU that other programs had"
+            "with 64, for 50 % of its time one of the tasks lacked a CPU that other programs had"
         );
     }
 
@@ -325,7 +329,7 @@ mod tests {
         assert_eq!((found.waited, found.unknown.as_deref(), found.others), (None, Some("no schedstat"), 0.5));
         assert_eq!(
             found.starved(2).unwrap().to_string(),
-            "with 2, the tasks may have waited up to 49 % of their time for a CPU that other programs had"
+            "with 2, for up to 49 % of their time the tasks may have lacked a CPU that other programs had"
         );
         // The tasks' own time leaves nothing that they can have lost.
         let mut busy = run(unknown.clone());

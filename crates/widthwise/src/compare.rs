@@ -278,14 +278,11 @@ impl Compare {
             affinity::step_aside(cpu);
         }
         let emulator = Emulator::of(runner.missing_counters());
-        let through_runtime = participants.iter().filter(|one| one.role != Role::Control);
-        let through_runtime: Vec<&str> =
-            through_runtime.filter(|one| one.start.runtime.is_some()).map(|one| one.name.as_str()).collect();
         let of_timing =
             if is_timed { remarks(experiment, &runner, lock.as_ref(), accounting) } else { Vec::new() };
         for text in of_timing
             .into_iter()
-            .chain(emulator.remarks(&through_runtime))
+            .chain(emulator.missing())
             .chain(micro::working_sets::remark(experiment, &Topology::here()))
             .chain(emulated_machine::remarks(experiment, &prepared.variants))
         {

@@ -417,13 +417,17 @@ fn copy_on_write(report: &Scaling) -> Vec<String> {
         let sum = |of: fn(&widthwise_experiment::scale::CopyOnWriteBreakdown) -> u64| {
             memory.copy_on_write.iter().map(of).sum::<u64>() as f64 / count
         };
-        let copied: Vec<String> = memory
-            .copy_on_write
+        const NAMED: usize = 4;
+        let with_copies: Vec<_> = memory.copy_on_write.iter().filter(|part| part.copied > 0).collect();
+        let mut copied: Vec<String> = with_copies
             .iter()
-            .filter(|part| part.copied > 0)
-            .take(4)
+            .take(NAMED)
             .map(|part| format!("{} {}", part.part, bytes(part.copied as f64 / count)))
             .collect();
+        let others: u64 = with_copies.iter().skip(NAMED).map(|part| part.copied).sum();
+        if others > 0 {
+            copied.push(format!("others {}", bytes(others as f64 / count)));
+        }
         let unused = at_fork as f64 - sum(|part| part.shared) - sum(|part| part.copied);
         let unused = match unused > 0.01 * at_fork as f64 {
             true => format!(", and has not used {}", bytes(unused)),

@@ -3,7 +3,7 @@
 use widthwise_archive::ArchiveError;
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Experiment, Stopping};
-use widthwise_experiment::Metric;
+use widthwise_experiment::{Metric, Role};
 use widthwise_machine::{valgrind, Unavailable};
 use widthwise_measure::passes::emulated_counters::{self, Emulation, SHARED_WITH_RUNTIME};
 use widthwise_measure::passes::operation_instructions::{self, Counting};
@@ -45,28 +45,9 @@ impl Emulator {
         Emulator { metrics, valgrind, missing, reason }
     }
 
-    /// What a reader must know of these metrics; `through_runtime` has the variants that the x32 runtime runs.
-    pub fn remarks(&self, through_runtime: &[&str]) -> Vec<String> {
+    /// Which counters are missing, and what would emulate them.
+    pub fn missing(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let nouns = |metrics: &mut dyn Iterator<Item = &Metric>| -> Vec<&str> {
-            metrics.map(|metric| metric.noun).collect()
-        };
-        if let (Ok(version), false) = (&self.valgrind, self.metrics.is_empty()) {
-            remarks.push(format!(
-                "{} are those of an emulated processor (valgrind {version}), counted in rounds of their own: {}",
-                listed(&nouns(&mut self.metrics.iter())),
-                self.reason
-            ));
-            let shared = |metric: &&Metric| SHARED_WITH_RUNTIME.contains(&metric.name);
-            let shared = nouns(&mut self.metrics.iter().filter(shared));
-            if !shared.is_empty() && !through_runtime.is_empty() {
-                remarks.push(format!(
-                    "{} of {} have two bounds: the x32 runtime uses the emulated caches and branch predictor, too. A                      verdict holds for both",
-                    listed(&shared),
-                    listed(through_runtime)
-                ));
-            }
-        }
         for (metric, reason) in &self.missing {
             let fix = match &self.valgrind {
                 Err(unavailable) if metric.can_be_emulated() => match &unavailable.fix {
@@ -76,6 +57,30 @@ impl Emulator {
                 _ => String::new(),
             };
             remarks.push(format!("{} could not be counted: {reason}{fix}", metric.noun));
+        }
+        remarks
+    }
+
+    /// What a reader must know of counts that were emulated; `through_runtime` has the variants that the x32 runtime runs.
+    fn counted(&self, through_runtime: &[&str]) -> Vec<String> {
+        let Ok(version) = &self.valgrind else { return Vec::new() };
+        let nouns = |metrics: &mut dyn Iterator<Item = &Metric>| -> Vec<&str> {
+            metrics.map(|metric| metric.noun).collect()
+        };
+        let mut remarks = vec![format!(
+            "{} are those of an emulated processor (valgrind {version}), counted in rounds of their own: {}",
+            listed(&nouns(&mut self.metrics.iter())),
+            self.reason
+        )];
+        let shared =
+            nouns(&mut self.metrics.iter().filter(|metric| SHARED_WITH_RUNTIME.contains(&metric.name)));
+        if !shared.is_empty() && !through_runtime.is_empty() {
+            remarks.push(format!(
+                "{} of {} have two bounds: the x32 runtime uses the emulated caches and branch predictor, too. A verdict \
+                 holds for both",
+                listed(&shared),
+                listed(through_runtime)
+            ));
         }
         remarks
     }
@@ -100,7 +105,18 @@ impl Emulator {
         let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
         let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
         recorder.says(&format!("counting by emulation{long}; Ctrl-C leaves it out"));
-        emulated_counters::emulate(&emulation, runner, recorder)
+        let end = emulated_counters::emulate(&emulation, runner, recorder)?;
+        if recorder.has_any(&self.metrics) {
+            let through_runtime = plan
+                .participants
+                .iter()
+                .filter(|one| one.role != Role::Control && one.start.runtime.is_some())
+                .map(|one| one.name.as_str());
+            for text in self.counted(&through_runtime.collect::<Vec<_>>()) {
+                recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
+            }
+        }
+        Ok(end)
     }
 }
 

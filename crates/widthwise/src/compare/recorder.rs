@@ -109,6 +109,11 @@ impl<'a> Recorder<'a> {
         rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
     }
 
+    /// Whether some run has one of these metrics.
+    pub fn has_any(&self, metrics: &[Metric]) -> bool {
+        self.runs.iter().any(|run| metrics.iter().any(|metric| run.sample.contains_key(metric.name)))
+    }
+
     /// How many rounds of the memory series there are.
     pub fn sampled(&self) -> u32 {
         self.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count() as u32
