@@ -65,7 +65,7 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
         }
         assert_eq!(table["amdahl"]["verdict"], "withheld", "{}", table["amdahl"]);
         let text = unfolded(&lab.widthwise("report").stdout);
-        assert!(text.contains("Withheld: with 1, the tasks waited "), "{text}");
+        assert!(text.contains("Withheld: with 1, for "), "{text}");
         assert!(!text.contains("highest throughput measured"), "{text}");
     }
 }

@@ -465,6 +465,7 @@ mod tests {
     fn literals_in_template_arguments_have_no_type() {
         same("std::array<Track, 16ul>::fill", "std::array<Track, 16u>::fill");
         same("f<-3l>()", "f<-3ll>()");
+        same("std::_Head_base<0UL, T, false>", "std::_Head_base<0U, T, false>");
         different("f<16ul>()", "f<161ul>()");
     }
 

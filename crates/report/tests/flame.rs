@@ -72,10 +72,10 @@ const ALL: [&str; 10] = [
     "▼ fill −50 %|0|57|",
     "▲ chain +10 %|57|31|",
     "m.cpp:6 same|89|10|",
-    "▲ fresh new|98|2|",
+    "▲ fresh second only|98|2|",
     "▼ std::vector<…>::grow −50 %|0|57|",
     "▲ m.cpp:9 +10 %|57|31|",
-    "▲ m.cpp:11 new|98|2|",
+    "▲ m.cpp:11 second only|98|2|",
     "▼ vector:3 −50 %|0|57|",
 ];
 

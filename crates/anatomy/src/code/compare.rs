@@ -33,25 +33,14 @@ impl Pair {
 /// All functions, the largest difference first; then by name.
 pub fn pairs(baseline: &Code, variant: &Code) -> Vec<Pair> {
     let [a, b] = [baseline, variant].map(functions);
-    let sum = |functions: &[Named], places: &[usize]| {
-        let mut own = places.iter().map(|place| &functions[*place]);
-        let Some(first) = own.next() else { return Default::default() };
-        let (mut counts, mut copies) = (first.counts, first.copies);
-        for other in own {
-            counts.add(&other.counts);
-            copies += other.copies;
-        }
-        (counts, copies, first.symbol.clone())
-    };
     let found = paired(&a, &b, |one| one.names.own.clone(), |one| one.names.common.clone());
     let pair = |found: Paired| {
-        let first = found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))?;
-        let (of_a, of_b) = (sum(&a, &found.a), sum(&b, &found.b));
+        let sides = [found.a.map(|place| &a[place]), found.b.map(|place| &b[place])];
         Some(Pair {
-            name: first.names.shown.clone(),
-            counts: [of_a.0, of_b.0],
-            copies: [of_a.1, of_b.1],
-            symbols: [of_a.2, of_b.2],
+            name: sides[0].or(sides[1])?.names.shown.clone(),
+            counts: sides.map(|side| side.map_or(Counts::default(), |one| one.counts)),
+            copies: sides.map(|side| side.map_or(0, |one| one.copies)),
+            symbols: sides.map(|side| side.map_or(Vec::new(), |one| one.symbol.clone())),
         })
     };
     let mut pairs: Vec<Pair> = found.into_iter().filter_map(pair).collect();

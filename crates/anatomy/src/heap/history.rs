@@ -135,6 +135,16 @@ pub struct History {
     pub faults: Vec<String>,
 }
 
+impl History {
+    /// Leaves out what is of the peak: another program that the same process executed has the larger one.
+    pub fn forget_peak(&mut self) {
+        self.peak = Moment::default();
+        for (_, blocks) in &mut self.stacks {
+            (blocks.peak_count, blocks.peak_bytes, blocks.peak_chunk_bytes) = (0, 0, 0);
+        }
+    }
+}
+
 /// A live block. There may be very many, so it has 24 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Live {

@@ -241,8 +241,8 @@ pub struct Pair {
     pub a: Values,
     /// In the second.
     pub b: Values,
-    /// The own keys of its sites in the first and in the second.
-    keys: [Vec<SiteKey>; 2],
+    /// The own key of its site in the first and in the second.
+    keys: [Option<SiteKey>; 2],
 }
 
 impl Pair {
@@ -254,15 +254,11 @@ impl Pair {
 
 /// Sites of two builds side by side, those that differ most first. The savings add up to the difference of the peaks.
 pub fn pairs(a: &[Site], b: &[Site]) -> Vec<Pair> {
-    let of = |sites: &[Site], places: &[usize]| {
-        let mut sum = Values::default();
-        places.iter().for_each(|place| sum.add(&sites[*place].values));
-        (sum, places.iter().map(|place| sites[*place].own_key()).collect::<Vec<_>>())
-    };
     let pair = |found: Paired| {
-        let ((of_a, keys_a), (of_b, keys_b)) = (of(a, &found.a), of(b, &found.b));
-        let site = found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))?;
-        Some(Pair { site: site.clone(), a: of_a, b: of_b, keys: [keys_a, keys_b] })
+        let (of_a, of_b) = (found.a.map(|place| &a[place]), found.b.map(|place| &b[place]));
+        let values = |site: Option<&Site>| site.map_or(Values::default(), |site| site.values);
+        let keys = [of_a, of_b].map(|site| site.map(Site::own_key));
+        Some(Pair { site: of_a.or(of_b)?.clone(), a: values(of_a), b: values(of_b), keys })
     };
     let mut pairs: Vec<Pair> = paired(a, b, Site::own_key, Site::key).into_iter().filter_map(pair).collect();
     pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.saving().abs()), pair.site.own_key()));
@@ -272,14 +268,17 @@ pub fn pairs(a: &[Site], b: &[Site]) -> Vec<Pair> {
 /// The bytes at the peak that each pair's site has in each of several recordings of one side: the first (0) or the second (1).
 pub fn peaks(pairs: &[Pair], side: usize, recordings: &[Vec<Site>]) -> Vec<Vec<u64>> {
     let mut peaks: Vec<Vec<u64>> = vec![vec![0; recordings.len()]; pairs.len()];
-    let known: FxHashMap<&SiteKey, usize> = pairs
-        .iter()
-        .enumerate()
-        .flat_map(|(index, pair)| pair.keys[side].iter().map(move |key| (key, index)))
-        .collect();
+    // The first recording of a side, which the pairs are of, may lack a site that its others have.
+    let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
+    for (index, pair) in pairs.iter().enumerate() {
+        match &pair.keys[side] {
+            Some(key) => drop(known.insert(key.clone(), index)),
+            None => drop(known.entry(pair.site.key()).or_insert(index)),
+        }
+    }
     for (recording, sites) in recordings.iter().enumerate() {
         for site in sites {
-            if let Some(index) = known.get(&site.own_key()) {
+            if let Some(index) = known.get(&site.own_key()).or_else(|| known.get(&site.key())) {
                 peaks[*index][recording] += site.values.peak_bytes;
             }
         }

@@ -1,5 +1,5 @@
 //! Wrappers of the allocator, through which a program allocates nearly all of its memory: `xmalloc`, a class's `operator new`.
-//! Their callers are the useful sites. A pool, which asks for chunks of one size, is none: its callers take objects out of them.
+//! Their callers are the useful sites. A pool that asks for chunks of one size is none: its callers take objects out of them.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
         let outside = [through.clone(), vec![function.clone()]].concat();
         let callers = callers(profile, program, [&through, &outside], &function);
         through = outside;
-        let is_thin = is_allocator(&function) && !asks_for_chunks(&sites, &function);
+        let is_thin = is_allocator(&function) && !(is_pool(&function) && asks_for_chunks(&sites, &function));
         pending.push(Wrapper { function, share, is_thin });
         match callers.as_slice() {
             [_, _, ..] => found.append(&mut pending),
@@ -58,8 +58,13 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     found
 }
 
-/// Whether a function asks for blocks of one large size: a pool, whose callers take objects out of them. The caller for whom a chunk is
-/// allocated is chance.
+/// Whether a function has the name of one that takes objects out of chunks, which it allocates itself.
+fn is_pool(function: &str) -> bool {
+    let name = function.to_lowercase();
+    ["pool", "arena", "slab", "chunk", "obstack", "palloc"].iter().any(|word| name.contains(word))
+}
+
+/// Whether a function asks for blocks of one large size, such as a pool does. The caller for whom a chunk is allocated is chance.
 fn asks_for_chunks(sites: &[Site], function: &str) -> bool {
     const SMALLEST_CHUNK: u64 = 1024;
     let mut sizes = Sizes::default();

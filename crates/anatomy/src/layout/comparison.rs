@@ -79,15 +79,42 @@ impl TypeDifference {
     }
 }
 
+/// How many objects the heap has of each type.
+struct Objects {
+    /// By the name that a type has in the baseline.
+    own: FxHashMap<String, u64>,
+    /// Under another ABI's name of a type of the baseline.
+    foreign: FxHashMap<String, u64>,
+}
+
+impl Objects {
+    fn of(baseline: &Layouts, weights: &Weights) -> Objects {
+        let own_names = by_name(baseline).into_keys().map(names::type_name_key);
+        let own_names: rustc_hash::FxHashSet<String> = own_names.collect();
+        let mut objects = Objects { own: FxHashMap::default(), foreign: FxHashMap::default() };
+        for (name, number) in weights {
+            let own = names::type_name_key(name);
+            let sum = match own_names.contains(&own) {
+                true => objects.own.entry(own).or_default(),
+                false => objects.foreign.entry(names::type_key(name)).or_default(),
+            };
+            *sum = sum.saturating_add(*number);
+        }
+        objects
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        let own = self.own.get(&names::type_name_key(name)).copied().unwrap_or(0);
+        let foreign = self.foreign.get(&names::type_key(name)).copied().unwrap_or(0);
+        own.saturating_add(foreign)
+    }
+}
+
 /// Compares all types of two programs.
 pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comparison {
     let mut comparison = Comparison::default();
     let matches = matches(baseline, variant, &mut comparison);
-    let mut by_key: FxHashMap<String, u64> = FxHashMap::default();
-    for (name, objects) in weights {
-        let sum = by_key.entry(names::type_name_key(name)).or_default();
-        *sum = sum.saturating_add(*objects);
-    }
+    let objects = Objects::of(baseline, weights);
     let mut differ = Differ::new(baseline, variant);
     for (a, b) in matches {
         let (Some(one), Some(other)) = (baseline.aggregate(a), variant.aggregate(b)) else { continue };
@@ -98,8 +125,7 @@ pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comp
             continue;
         }
         let Some(mut difference) = differ_by(&mut differ, baseline, a, variant, b) else { continue };
-        difference.objects =
-            (!by_key.is_empty()).then(|| by_key.get(&names::type_name_key(&one.name)).copied().unwrap_or(0));
+        difference.objects = (!weights.is_empty()).then(|| objects.number(&one.name));
         if is_same {
             comparison.reorderable.push(difference);
         } else {

@@ -294,8 +294,8 @@ pub fn find(layouts: &Layouts, name: &str) -> Result<TypeId, Vec<String>> {
     let ways: [&dyn Fn(&str) -> bool; 4] = [
         &|own| own == name,
         &|own| crate::names::type_name_key(own) == wanted,
-        &|own| crate::names::key(own) == common,
         &|own| own.ends_with(&end),
+        &|own| crate::names::key(own) == common,
     ];
     for way in ways {
         match named(way)[..] {

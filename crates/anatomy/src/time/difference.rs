@@ -62,13 +62,10 @@ pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut rest: BTreeMap<&Module, [Side; 2]> = BTreeMap::new();
     for found in paired(&a, &b, own, common) {
-        let Some((first, _)) =
-            found.a.first().map(|place| &a[*place]).or(found.b.first().map(|place| &b[*place]))
-        else {
-            continue;
-        };
+        let sides = [found.a.map(|place| &a[place]), found.b.map(|place| &b[place])];
+        let Some((first, _)) = sides[0].or(sides[1]) else { continue };
         let module = &first.module;
-        let sides = [together(&a, &found.a), together(&b, &found.b)];
+        let sides = sides.map(|side| side.map_or(Side::default(), |(_, side)| side.clone()));
         let is_function = !first.key.is_empty()
             && (*module == Module::Program || sides.iter().all(|side| side.function.is_some()));
         if is_function {
@@ -90,7 +87,7 @@ pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
 }
 
 /// A function in one variant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Side<'a> {
     function: Option<&'a Function>,
     /// Of each recording; empty without the function.
@@ -120,13 +117,6 @@ fn functions(profiles: &[Profile]) -> Vec<(&Function, Side<'_>)> {
         }
     }
     by_key.into_values().collect()
-}
-
-/// The functions at these places together.
-fn together<'a>(functions: &[(&'a Function, Side<'a>)], places: &[usize]) -> Side<'a> {
-    let mut sum = Side::default();
-    places.iter().for_each(|place| sum.add(&functions[*place].1));
-    sum
 }
 
 fn row(kind: RowKind, module: &Module, sides: &[Side; 2]) -> Row {

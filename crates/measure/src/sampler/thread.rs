@@ -194,7 +194,9 @@ impl SamplerThread {
             if !is_searched {
                 let began = thread_cpu();
                 self.find_tree();
-                self.pay(&mut budgets.tree, began);
+                let took = thread_cpu() - began;
+                budgets.readings.spend_besides(took);
+                self.seen.series.spent_ns += took;
             }
             let took = self.take_snapshot(now());
             budgets.readings.spend(now(), took);

@@ -134,8 +134,7 @@ impl Measured {
             amount,
             unit: self.unit,
             points: self.points(amount),
-            // Parts that exceed the difference, or have the other sign, cover no share of it.
-            explained_share: (difference != 0 && !self.is_bounded() && left <= 1.0).then_some(1.0 - left),
+            explained_share: (difference != 0 && !self.is_bounded()).then(|| (1.0 - left).max(0.0)),
             verdict: match self.basis {
                 Basis::Judged(word) => Some(word.name()),
                 Basis::Counted | Basis::Unjudged => None,

@@ -329,8 +329,10 @@ impl<'a> Drawing<'a> {
 }
 
 /// Classes and their meaning; the steps are those of [`label::strength`].
-const LESS: [(&str, &str); 3] = [("less3", "▼ 35 % less or gone"), ("less2", "▼ 15 %"), ("less1", "▼ 2 %")];
-const MORE: [(&str, &str); 3] = [("more1", "▲ 2 %"), ("more2", "▲ 15 %"), ("more3", "▲ 35 % more or new")];
+const LESS: [(&str, &str); 3] =
+    [("less3", "▼ 35 % less, or first only"), ("less2", "▼ 15 %"), ("less1", "▼ 2 %")];
+const MORE: [(&str, &str); 3] =
+    [("more1", "▲ 2 %"), ("more2", "▲ 15 %"), ("more3", "▲ 35 % more, or second only")];
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use widthwise_experiment::{Metric, Role};
 use widthwise_machine::{valgrind, Unavailable};
 use widthwise_measure::passes::emulated_counters::{self, Emulation, SHARED_WITH_RUNTIME};
 use widthwise_measure::passes::operation_instructions::{self, Counting};
-use widthwise_measure::plan::Plan;
+use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::runner::Runner;
 use widthwise_report::format::{duration, listed};
@@ -93,6 +93,7 @@ impl Emulator {
         recorder: &mut Recorder,
     ) -> Result<End, RoundsError<ArchiveError>> {
         if self.metrics.is_empty() || recorder.has_emulated(&self.metrics) {
+            self.remark(plan, recorder)?;
             return Ok(End::Enough);
         }
         let emulation = Emulation {
@@ -106,17 +107,26 @@ impl Emulator {
         let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
         recorder.says(&format!("counting by emulation{long}; Ctrl-C leaves it out"));
         let end = emulated_counters::emulate(&emulation, runner, recorder)?;
-        if recorder.has_any(&self.metrics) {
-            let through_runtime = plan
-                .participants
-                .iter()
-                .filter(|one| one.role != Role::Control && one.start.runtime.is_some())
-                .map(|one| one.name.as_str());
-            for text in self.counted(&through_runtime.collect::<Vec<_>>()) {
-                recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
-            }
-        }
+        self.remark(plan, recorder)?;
         Ok(end)
+    }
+
+    /// Keeps what a reader must know of these counts, where there are some.
+    fn remark(&self, plan: &Plan, recorder: &mut Recorder) -> Result<(), RoundsError<ArchiveError>> {
+        if !recorder.has_any(&self.metrics) {
+            return Ok(());
+        }
+        // valgrind needs the runtime even where the kernel has x32.
+        let runs_in_runtime = |one: &&Participant| {
+            one.role != Role::Control
+                && widthwise_x32run::runtime_under_valgrind(&one.start.file).is_ok_and(|file| file.is_some())
+        };
+        let through_runtime = plan.participants.iter().filter(runs_in_runtime);
+        let names: Vec<&str> = through_runtime.map(|one| one.name.as_str()).collect();
+        for text in self.counted(&names) {
+            recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
+        }
+        Ok(())
     }
 }
 

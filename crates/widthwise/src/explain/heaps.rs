@@ -129,8 +129,10 @@ impl Frames<'_> {
             return all;
         }
         for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
-            if all.iter().all(|known| known.function != wrapper.function) {
-                all.push(wrapper);
+            match all.iter_mut().find(|known| known.function == wrapper.function) {
+                // A pool of one side's is none of the other's: its chunks may have one size in one ABI alone.
+                Some(known) => known.is_thin &= wrapper.is_thin,
+                None => all.push(wrapper),
             }
         }
         all

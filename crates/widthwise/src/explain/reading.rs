@@ -3,7 +3,7 @@
 mod recorded;
 mod remarks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
@@ -155,13 +155,14 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     for process in &processes {
         side.incomplete.extend(shortcomings(&process.header, &process.history));
     }
+    side.by_process = by_process(&processes);
+    side.processes = keep_one_peak_each(&mut processes);
     let mut values = StackValues::default();
     for process in &mut processes {
         add(&mut side, process);
         values.add(&mut process.history);
     }
     side.broken_stacks = values.of_broken_stacks(&stacks);
-    side.by_process = by_process(&processes);
     side.remarks.extend(remarks::of(&processes));
     side.system = rss_summary(&processes, recording);
     let program = main_program(&processes);
@@ -227,11 +228,28 @@ fn empty(name: &str, recording: &Recording) -> Side {
     }
 }
 
+/// A process has one peak, whatever programs it executed one after the other: that of the program with the largest. Returns the number
+/// of processes.
+fn keep_one_peak_each(processes: &mut [Recorded]) -> usize {
+    let mut largest: BTreeMap<u32, usize> = BTreeMap::new();
+    for (place, process) in processes.iter().enumerate() {
+        let known = largest.entry(process.header.process).or_insert(place);
+        if process.history.peak.bytes > processes[*known].history.peak.bytes {
+            *known = place;
+        }
+    }
+    for (place, process) in processes.iter_mut().enumerate() {
+        if largest[&process.header.process] != place {
+            process.history.forget_peak();
+        }
+    }
+    largest.len()
+}
+
 /// Adds a process to the sums. A hostile log has any number.
 fn add(side: &mut Side, process: &Recorded) {
     let Recorded { header, history, .. } = process;
     let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
-    side.processes += 1;
     add(&mut side.peak_bytes, history.peak.bytes);
     side.largest_peak_bytes = side.largest_peak_bytes.max(history.peak.bytes);
     add(&mut side.peak_blocks, history.peak.count);

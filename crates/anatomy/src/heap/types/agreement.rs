@@ -1,6 +1,6 @@
 //! What the two sides of a comparison say of each other's types: a type has to fit the blocks of both.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::found::Found;
 use super::model::Source;
@@ -13,11 +13,18 @@ use crate::names;
 /// Decides types of sites where one side or both leave several possible, and raises the certainty of those that agree.
 pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {
     let mut sites: FxHashMap<SiteKey, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+    let own = |blocks: &[Blocks]| blocks.iter().map(|block| block.site.own_key()).collect::<FxHashSet<_>>();
+    let in_both: FxHashSet<SiteKey> = own(a).intersection(&own(b)).cloned().collect();
+    // A site of the same name in both, or else one that differs only in what an ABI calls an integer.
+    let key = |block: &Blocks| match block.site.own_key() {
+        own if in_both.contains(&own) => own,
+        _ => block.site.key(),
+    };
     for (index, block) in a.iter().enumerate().filter(|(_, block)| is_open(block)) {
-        sites.entry(block.site.key()).or_default().0.push(index);
+        sites.entry(key(block)).or_default().0.push(index);
     }
     for (index, block) in b.iter().enumerate().filter(|(_, block)| is_open(block)) {
-        sites.entry(block.site.key()).or_default().1.push(index);
+        sites.entry(key(block)).or_default().1.push(index);
     }
     for (mut of_a, mut of_b) in sites.into_values() {
         // Blocks of several calls in one line: the larger ones of one side are the larger ones of the other.

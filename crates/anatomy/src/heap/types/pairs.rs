@@ -12,7 +12,7 @@ use crate::certainty::Certainty;
 use crate::heap::profile::Values;
 use crate::heap::site::{Site, SiteKey};
 use crate::names;
-use crate::pairing::paired;
+use crate::pairing::{paired, Paired};
 
 /// The blocks of one type at one site on one side.
 struct Group {
@@ -184,14 +184,9 @@ fn join(
     let pairs = paired(&a, &b, own, common);
     let (mut a, mut b): (Vec<Option<Group>>, Vec<Option<Group>>) =
         (a.into_iter().map(Some).collect(), b.into_iter().map(Some).collect());
-    let together = |groups: &mut Vec<Option<Group>>, places: Vec<usize>| {
-        let own = places.into_iter().filter_map(|place| groups[place].take());
-        own.reduce(|mut sum, group| {
-            sum.add(group);
-            sum
-        })
-    };
-    pairs.into_iter().map(|pair| (together(&mut a, pair.a), together(&mut b, pair.b))).collect()
+    let mut of =
+        |pair: Paired| (pair.a.and_then(|place| a[place].take()), pair.b.and_then(|place| b[place].take()));
+    pairs.into_iter().map(&mut of).collect()
 }
 
 fn amount(group: Option<&Group>) -> Amount {

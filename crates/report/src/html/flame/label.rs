@@ -94,7 +94,7 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// From the first to the second: `−31 %`, `new`, `gone`, `same`.
+/// From the first to the second: `−31 %`, `second only`, `first only`, `same`.
 pub fn change(amounts: [Amount; 2]) -> String {
     match amounts.map(|amount| amount.value) {
         [first, second] if first == second => "same".to_owned(),
@@ -121,7 +121,7 @@ pub fn arrow(amounts: [Amount; 2]) -> &'static str {
 }
 
 /// The strength of a change's colour: 0 is none, negative is less. It depends on the difference relative to
-/// the larger of the two, so that `gone` and `new` are the strongest.
+/// the larger of the two, so that what only one has is the strongest.
 pub fn strength(amounts: [Amount; 2]) -> i8 {
     let [first, second] = amounts.map(|amount| amount.value as f64);
     let difference = (second - first) / first.max(second).max(1.0);

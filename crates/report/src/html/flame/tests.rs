@@ -87,7 +87,7 @@ fn a_difference_has_a_colour_and_a_number() {
             "root more1|0|100|▲ all +10 %",
             "call more1|0|100|▲ main +10 %",
             "call less3|0|53|▼ half −50 %",
-            "call more3|53|33|▲ fresh new",
+            "call more3|53|33|▲ fresh second only",
             "call even|87|13|same same",
         ]
     );
