@@ -1,5 +1,6 @@
 //! Finished programs as arguments, and processes that setup leaves in the background.
 
+use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{variant, Laboratory};
 
 const FEW: &str = "--rounds 2 --warmup 0";
@@ -166,4 +167,19 @@ fn the_abi_of_a_finished_program_is_in_its_header() {
     let printed = lab.compare(&format!("./script {FEW} --run '{{binary}} {{abi}}'"));
     assert_eq!(printed.status, Some(1), "{printed:?}");
     assert!(printed.stderr.contains("{abi} means nothing in `{binary} {abi}`"), "{printed:?}");
+}
+
+#[test]
+fn an_x32_program_that_a_shell_cannot_start_is_reported_with_the_fix() {
+    if widthwise_x32run::kernel_has_x32() || widthwise_x32run::registered() {
+        return skipped("every program can start x32 programs here");
+    }
+    let lab = with_programs();
+    lab.gcc("-mx32 -o x.out work.c");
+    let words = |run: &str| format!("--binary a=./a.out --binary x=./x.out {FEW} --run '{run}'");
+    let warned = |run: &str| {
+        lab.compare_json(&words(run))["warnings"].to_string().contains("cannot start x32 programs for it")
+    };
+    assert!(warned("sh -c \"{binary} 1; true\""));
+    assert!(!warned("{binary} 1"));
 }

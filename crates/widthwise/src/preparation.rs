@@ -240,6 +240,7 @@ fn ready(
             ));
         }
     }
+    warnings.extend(start.as_ref().ok().and_then(|start| starts_no_x32(variant, start)));
     Ready {
         name: variant.name.clone(),
         slug: slug(&variant.name),
@@ -250,6 +251,23 @@ fn ready(
         warnings,
         log: built.map(|built| built.log),
     }
+}
+
+/// That the command of an x32 variant starts another program (a shell, an interpreter), for which this kernel cannot start x32 programs.
+fn starts_no_x32(variant: &Variant, start: &LaunchSpec) -> Option<String> {
+    let is_x32 = match &variant.binary {
+        Some(binary) => widthwise_x32run::is_x32(binary),
+        None => variant.abi.is_some_and(|abi| abi.name == "x32"),
+    };
+    let is_at_home = widthwise_x32run::kernel_has_x32() || widthwise_x32run::registered();
+    (is_x32 && !is_at_home && !widthwise_x32run::is_x32(&start.file)).then(|| {
+        format!(
+            "{}: the command starts {}, and this kernel cannot start x32 programs for it: begin the command with the program, write \
+             `widthwise exec` before the program's name, or register the runtime (`widthwise exec --register`)",
+            variant.name,
+            start.file.display()
+        )
+    })
 }
 
 /// A build that ignores CC makes an x86-64 program under every name: nothing would be compared. What the build did not
