@@ -370,6 +370,29 @@ int main(int count, char **words) { return words == 0 ? alpha(count) : zeta(coun
 }
 
 #[test]
+fn functions_that_differ_in_the_width_of_an_integer_are_two() {
+    let lab = Laboratory::new();
+    lab.write(
+        "widths.cpp",
+        "template <class T> __attribute__((noinline)) T twice(T value) { return value + value; }\n\
+         int main(int count, char **) { return twice<long>(count) + twice<int>(count) + twice<unsigned long>(count) != 4; }\n",
+    );
+    for (abi, options) in [("a64", "-m64"), ("a32", "-m32 -idirafter /usr/include/x86_64-linux-gnu")] {
+        lab.gcc(&format!("-O1 {options} widths.cpp -o {abi} -lstdc++"));
+    }
+    for (name, shown) in [
+        ("twice<long>", "long twice<long>(long)"),
+        ("twice<int>", "int twice<int>(int)"),
+        ("long twice<long>(long)", "long twice<long>(long)"),
+        ("_Z5twiceImET_S0_", "unsigned long twice<unsigned long>(unsigned long)"),
+    ] {
+        let printed = lab.widthwise(&["explain", "./a64", "./a32", "--function", name]);
+        assert_eq!(printed.status, Some(0), "{printed:?}");
+        assert!(printed.stdout.starts_with(shown), "{name}: {printed:?}");
+    }
+}
+
+#[test]
 fn several_functions_of_one_name_are_counted_and_each_can_be_shown() {
     let lab = Laboratory::new();
     lab.write(

@@ -255,6 +255,7 @@ fn a_baseline_whose_second_run_fails_is_shown_in_both_its_rows() {
             "{printed:?}"
         );
         assert!(!printed.stdout.contains("no data"), "{printed:?}");
+        assert!(!printed.stdout.contains("also measured"), "{printed:?}");
     }
 }
 

@@ -440,3 +440,40 @@ fn types_and_functions_that_differ_in_the_width_of_an_integer_are_not_one() {
         .collect();
     assert_eq!(sites, [[3000; 2], [2000; 2], [500; 2]]);
 }
+
+#[test]
+fn structures_of_one_name_in_two_source_files_are_two_types() {
+    let lab = Laboratory::new();
+    for (file, members) in
+        [("one", "struct node *next; long key;"), ("two", "struct node *links[4]; int key;")]
+    {
+        lab.write(
+            &format!("{file}.c"),
+            &format!(
+                "#include <stdlib.h>\nstruct node {{ {members} }};\nvoid *volatile {file};\nvoid make_{file}(void) {{\n    \
+                 struct node *made = malloc(sizeof *made);\n    {file} = made;\n}}\n"
+            ),
+        );
+    }
+    lab.write(
+        "nodes.c",
+        "void make_one(void), make_two(void);\nint main(void) {\n    for (int i = 0; i < 1000; i++) { make_one(); make_two(); }\n    return 0;\n}\n",
+    );
+    let [a, b] = [ABIS[0], ABIS[2]].map(|abi| {
+        let objects = ["one", "two"].map(|file| {
+            lab.gcc(&format!("-g -O1 {} -c {file}.c -o {file}-{}.o", abi.1, abi.0));
+            format!("{file}-{}.o", abi.0)
+        });
+        recorded(&lab, "gcc", "nodes.c", &format!("-O1 {}", objects.join(" ")), abi)
+    });
+    let json = explained(&lab, &a, &b);
+    sums_are_exact(&json);
+    let rows = json["types"]["types"].as_array().unwrap().iter().filter(|row| row["type"] == "node");
+    let rows: Vec<[i64; 4]> = rows
+        .map(|row| {
+            let of = |side: &str, key: &str| row[side][key].as_i64().unwrap();
+            [of("a", "objects"), of("b", "objects"), of("a", "size"), of("b", "size")]
+        })
+        .collect();
+    assert_eq!(rows, [[1000, 1000, 40, 20], [1000, 1000, 16, 8]]);
+}

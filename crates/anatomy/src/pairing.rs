@@ -1,7 +1,8 @@
 //! Pairs what two builds have under names that differ between ABIs. Pure.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
 
 /// The place, in each build's list, of what is one thing in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub fn paired<T, K: Ord, C: Eq + Hash>(
     own: impl Fn(&T) -> K,
     common: impl Fn(&T) -> C,
 ) -> Vec<Paired> {
-    let mut places: HashMap<C, usize> = HashMap::new();
+    let mut places: FxHashMap<C, usize> = FxHashMap::default();
     let mut classes: Vec<[Vec<usize>; 2]> = Vec::new();
     for (side, items) in [a, b].into_iter().enumerate() {
         for (index, item) in items.iter().enumerate() {

@@ -58,6 +58,19 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     found
 }
 
+/// The wrappers of several recordings that are looked at together, each with its program's file name. A pool of one recording is no
+/// thin wrapper of the others: its chunks may have one size in one ABI alone.
+pub fn find_in_all<'r>(recordings: impl Iterator<Item = (&'r Profile, &'r str)>) -> Vec<Wrapper> {
+    let mut all: Vec<Wrapper> = Vec::new();
+    for wrapper in recordings.flat_map(|(profile, program)| find(profile, program)) {
+        match all.iter_mut().find(|known| known.function == wrapper.function) {
+            Some(known) => known.is_thin &= wrapper.is_thin,
+            None => all.push(wrapper),
+        }
+    }
+    all
+}
+
 /// Whether a function has the name of one that takes objects out of chunks, which it allocates itself.
 fn is_pool(function: &str) -> bool {
     let name = function.to_lowercase();
@@ -199,6 +212,14 @@ mod tests {
         profile.samples.iter_mut().for_each(|sample| sample.values.sizes.take(65_536));
         let found = find(&profile, "prog");
         assert_eq!((found[0].function.as_str(), found[0].is_thin), ("pool_take", false));
+        // Of another ABI, whose chunks have several sizes, it is none either.
+        let mut other = profile.clone();
+        other.samples.iter_mut().for_each(|sample| sample.values.sizes.take(512));
+        assert!(find(&other, "prog")[0].is_thin);
+        for sides in [[&profile, &other], [&other, &profile]] {
+            let found = find_in_all(sides.into_iter().map(|profile| (profile, "prog")));
+            assert_eq!(found.iter().map(|one| one.is_thin).collect::<Vec<_>>(), [false]);
+        }
     }
 
     #[test]

@@ -125,9 +125,9 @@ impl Section for Memory {
             self.measured.unexplained(&parts.iter().collect::<Vec<_>>(), self.reason(self.measured.metric));
         if !parts.is_empty() {
             let amount = signed(rest.amount.into());
-            let is_named = parts.iter().any(Part::is_named);
             let share = rest.explained_share.map_or(String::new(), |share| match share {
-                0.0 if is_named => " Named causes exceed the difference, or have the other sign.".to_owned(),
+                0.0 => " Parts of low certainty and what is not explained are together as large as the difference, or larger."
+                    .to_owned(),
                 share => format!(" Named causes cover {} of the difference.", not_quite(share)),
             });
             let reason = rest

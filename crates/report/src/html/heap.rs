@@ -139,10 +139,8 @@ fn title(picture: &Picture) -> String {
 /// Thin wrappers in a picture's recordings: they are no sites.
 fn wrappers(picture: &Picture) -> Vec<String> {
     let heaps = std::iter::once(picture.heap).chain(picture.baseline.map(|(_, heap)| heap));
-    let found: Vec<_> = heaps.flat_map(|heap| wrappers::find(&heap.profile, &heap.program)).collect();
-    let is_thin = |function: &str| found.iter().all(|one| one.function != function || one.is_thin);
-    let thin = found.iter().filter(|wrapper| is_thin(&wrapper.function));
-    thin.map(|wrapper| wrapper.function.clone()).collect()
+    let found = wrappers::find_in_all(heaps.map(|heap| (&heap.profile, heap.program.as_str())));
+    found.into_iter().filter(|wrapper| wrapper.is_thin).map(|wrapper| wrapper.function).collect()
 }
 
 fn flame<'a>(picture: &Picture<'a>, title: &'a str, through: &'a [String]) -> Flame<'a> {

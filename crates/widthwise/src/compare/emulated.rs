@@ -64,16 +64,15 @@ impl Emulator {
     /// What a reader must know of counts that were emulated; `through_runtime` has the variants that the x32 runtime runs.
     fn counted(&self, through_runtime: &[&str]) -> Vec<String> {
         let Ok(version) = &self.valgrind else { return Vec::new() };
-        let nouns = |metrics: &mut dyn Iterator<Item = &Metric>| -> Vec<&str> {
-            metrics.map(|metric| metric.noun).collect()
-        };
+        let noun = |metric: &Metric| metric.noun;
+        let all: Vec<&str> = self.metrics.iter().map(noun).collect();
+        let is_shared = |metric: &&Metric| SHARED_WITH_RUNTIME.contains(&metric.name);
+        let shared: Vec<&str> = self.metrics.iter().filter(is_shared).map(noun).collect();
         let mut remarks = vec![format!(
             "{} are those of an emulated processor (valgrind {version}), counted in rounds of their own: {}",
-            listed(&nouns(&mut self.metrics.iter())),
+            listed(&all),
             self.reason
         )];
-        let shared =
-            nouns(&mut self.metrics.iter().filter(|metric| SHARED_WITH_RUNTIME.contains(&metric.name)));
         if !shared.is_empty() && !through_runtime.is_empty() {
             remarks.push(format!(
                 "{} of {} have two bounds: the x32 runtime uses the emulated caches and branch predictor, too. A verdict \

@@ -124,18 +124,10 @@ impl Heaps {
 impl Frames<'_> {
     /// The functions that hand on nearly all requests, of either side; none where the user has named some.
     fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
-        let mut all: Vec<Wrapper> = Vec::new();
         if self.keep_wrappers || !self.skip.is_empty() {
-            return all;
+            return Vec::new();
         }
-        for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
-            match all.iter_mut().find(|known| known.function == wrapper.function) {
-                // A pool of one side's is none of the other's: its chunks may have one size in one ABI alone.
-                Some(known) => known.is_thin &= wrapper.is_thin,
-                None => all.push(wrapper),
-            }
-        }
-        all
+        wrappers::find_in_all(read.iter().map(|read| (&read.profile, read.program.as_str())))
     }
 }
 

@@ -74,16 +74,22 @@ fn heap(mut pairs: Vec<TypedPair>, remarks: Vec<String>) -> TypedHeap {
     TypedHeap { pairs, remarks }
 }
 
-/// A type's name in every ABI, and whether the container says more.
-fn type_key(group: &Group) -> Option<(String, Option<String>)> {
-    let found = group.found.as_ref()?;
-    Some((names::type_key(&found.name), found.container.as_deref().map(names::type_key)))
+/// A type's name, and whether the container says more.
+type TypeKey = Option<(String, Option<String>)>;
+
+/// In every ABI.
+fn type_key(group: &Group) -> TypeKey {
+    named_by(group, names::type_key)
 }
 
-/// A type's name in its program, and whether the container says more.
-fn own_type(group: &Group) -> Option<(String, Option<String>)> {
+/// In its program.
+fn own_type(group: &Group) -> TypeKey {
+    named_by(group, names::type_name_key)
+}
+
+fn named_by(group: &Group, key: fn(&str) -> String) -> TypeKey {
     let found = group.found.as_ref()?;
-    Some((names::type_name_key(&found.name), found.container.as_deref().map(names::type_name_key)))
+    Some((key(&found.name), found.container.as_deref().map(key)))
 }
 
 /// Whether two groups of one program have the same type: structures of one name in two source files may be two.
@@ -92,7 +98,7 @@ fn is_one_type(a: &Group, b: &Group) -> bool {
     own_type(a) == own_type(b) && (size(a) == size(b) || size(a).is_none() || size(b).is_none())
 }
 
-type Key = (Option<SiteKey>, Option<(String, Option<String>)>);
+type Key = (Option<SiteKey>, TypeKey);
 
 /// Origins of one site and type together.
 fn groups(blocks: &[Blocks]) -> Vec<Group> {

@@ -1,4 +1,4 @@
-//! Amounts and names on the page.
+//! Amounts on the page.
 
 use widthwise_experiment::units::{thousands, Unit};
 
