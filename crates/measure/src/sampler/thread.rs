@@ -190,15 +190,14 @@ impl SamplerThread {
             self.list_mappings(at, &mut budgets.pagemap_scans);
         }
         if now() >= self.snapshot_due(&budgets.readings) {
+            let began = thread_cpu();
             // Half of what a process shares with its child would be missing, if the child were not in the tree.
             if !is_searched {
-                let began = thread_cpu();
                 self.find_tree();
-                let took = thread_cpu() - began;
-                budgets.readings.spend_besides(took);
-                self.seen.series.spent_ns += took;
             }
-            let took = self.take_snapshot(now());
+            // The search is part of what the next snapshot is expected to cost.
+            let searched = thread_cpu() - began;
+            let took = searched + self.take_snapshot(now());
             budgets.readings.spend(now(), took);
             self.seen.series.spent_ns += took;
         }
