@@ -126,7 +126,7 @@ impl Section for Memory {
         if !parts.is_empty() {
             let amount = signed(rest.amount.into());
             let share = rest.explained_share.map_or(String::new(), |share| match share {
-                0.0 => " Parts of low certainty and what is not explained are together as large as the difference, or larger."
+                0.0 => " Parts of low certainty and what is not explained are together at least as large as the difference."
                     .to_owned(),
                 share => format!(" Named causes cover {} of the difference.", not_quite(share)),
             });
