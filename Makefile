@@ -15,10 +15,11 @@ SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp
 OUTCOMES = target/test-outcomes
 # `make lint` compiles the examples. One crate has examples in its documentation.
 TESTS = --locked --workspace --lib --bins --tests
-# Cargo's tests in three groups: those of the program, of its libraries, and those that need the CPUs for themselves, one group after
-# the other. Beside each other they took the CPU from tests that watch programs. tests/architecture.rs compares this list with the
-# workspace.
-PROGRAM_TESTS = --test command_line --test oracle
+# Cargo's tests in four groups: those of the program, of the x32 runtime, of the libraries, and those that need the CPUs for
+# themselves. The first and the last take no other group beside them, which would take the CPU from tests that watch programs. The
+# runtime waits for an emulated kernel most of the time. tests/architecture.rs compares this list with the workspace.
+PROGRAM_TESTS = --test command_line
+RUNTIME_TESTS = --test oracle
 LIBRARY_TESTS = --lib --bins --test abis --test archives --test files --test headers --test honesty --test place \
 	--test quick --test reports --test requests --test verdicts
 MACHINE_TESTS = --test known_truth --test pipelined --test whole_machine
@@ -36,7 +37,7 @@ SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 WINDOW_PRESETS ?= x86-64 x32 i386 sanitize thread
 WINDOW_SOURCES = $(wildcard window/*/*.[ch] window/*/*.cpp window/include/widthwise/*)
 
-.PHONY: help build demo test test-all run-programs run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
+.PHONY: help build demo test test-all run-runtime run-libraries run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -56,14 +57,18 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test-window
 	@$(MAKE) --no-print-directory --jobs=3 build-tests build-sim build-window
 	@mkdir -p target && rm -f $(OUTCOMES) && echo 0 >target/test-status
-	@$(MAKE) --no-print-directory --keep-going run-programs run-crates test-sim test-window BUILD_STARTER= || \
+	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(PROGRAM_TESTS) || echo 1 >target/test-status
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target run-runtime run-libraries BUILD_STARTER= || \
 		echo 1 >target/test-status
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(MACHINE_TESTS) || echo 1 >target/test-status
 	@sh tests/outcomes.sh $(OUTCOMES)
 	@exit $$(cat target/test-status)
 
-run-programs:
-	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(PROGRAM_TESTS)
+run-runtime:
+	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(RUNTIME_TESTS)
+
+run-libraries:
+	@$(MAKE) --no-print-directory --keep-going --jobs=1 run-crates test-sim test-window
 
 run-crates:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(LIBRARY_TESTS)

@@ -9,7 +9,7 @@ pub mod heap;
 pub mod import;
 pub mod layout;
 pub mod names;
-mod pairing;
+pub mod pairing;
 pub mod size;
 pub mod time;
 

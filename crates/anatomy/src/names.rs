@@ -378,27 +378,21 @@ pub struct SymbolNames {
     pub shown: String,
 }
 
-/// The names of a symbol.
+/// The names of a symbol, or of a function that debug information names without one (`copied<long int>`, which is inlined everywhere).
 pub fn names_of_symbol(symbol: &[u8]) -> SymbolNames {
     let text = String::from_utf8_lossy(symbol);
     let base = without_copies(&text);
     let shown = demangled(base);
-    match is_mangled(base) && shown != base {
-        true => SymbolNames { own: function_name_key(&shown), common: key(&shown), shown },
+    match shown.chars().all(of_a_word) {
         // A C function has one name in every ABI: aliases are names of their own here.
-        false => SymbolNames { own: shown.clone(), common: shown.clone(), shown },
+        true => SymbolNames { own: shown.clone(), common: shown.clone(), shown },
+        false => SymbolNames { own: function_name_key(&shown), common: key(&shown), shown },
     }
-}
-
-/// The key by which a symbol of one build is looked for in another, and the name that is shown.
-pub fn key_of_symbol(symbol: &[u8]) -> (String, String) {
-    let SymbolNames { common, shown, .. } = names_of_symbol(symbol);
-    (common, shown)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{key, plain};
+    use super::{key, names_of_symbol, plain};
 
     fn same(one: &str, other: &str) {
         assert_eq!(key(one), key(other), "{one} / {other}");
@@ -414,6 +408,15 @@ mod tests {
         assert_eq!(plain("a::B"), "B");
         assert_eq!(plain("a::List<b::C>::Node"), "Node");
         assert_eq!(plain("node"), "node");
+    }
+
+    #[test]
+    fn a_function_without_a_symbol_has_the_keys_of_its_name() {
+        let [long, long_long] =
+            [names_of_symbol(b"copied<long int>"), names_of_symbol(b"copied<long long int>")];
+        assert_eq!(long.common, long_long.common);
+        assert_ne!(long.own, long_long.own);
+        assert_ne!(names_of_symbol(b"__printf").own, names_of_symbol(b"printf").own);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use widthwise_anatomy::debug::{self, Sections, Units};
 use widthwise_anatomy::elf::{section_flag, section_type, Elf};
 use widthwise_anatomy::size::inlined::{self, Origin};
 use widthwise_anatomy::size::waste::{self, Waste, WasteKind};
-use widthwise_anatomy::size::{self, by_unit::UnitRow};
+use widthwise_anatomy::size::{self, by_unit::UnitRow, difference, variables, RowKind};
 
 const ABIS: [(&str, &str, u64, u64); 3] = [
     ("x86-64", "", 8, 24),
@@ -333,4 +333,60 @@ fn changed_bytes_are_an_error_or_the_sums_stay_exact() {
         read += 1;
     }
     assert_eq!(read, 600, "no header was changed");
+}
+
+/// Functions and variables for `int` and for `long`; the second program has none but `main`.
+const INTEGERS: &str = r#"
+#ifdef BOTH
+template <class T> struct Cells { static T all[100]; };
+template <class T> T Cells<T>::all[100];
+template <class T> __attribute__((noinline)) T kept(T at) { return Cells<T>::all[at % 100] * at; }
+template <class T> static inline __attribute__((always_inline)) T copied(T at) {
+  for (T step = 1; step < at; step *= 3) at += Cells<T>::all[step % 100];
+  return at;
+}
+int main(int count, char **) { return kept<int>(count) + kept<long>(count) + copied<int>(count) + copied<long>(count) > 7; }
+#else
+int main() { return 0; }
+#endif
+"#;
+
+#[test]
+fn functions_and_variables_for_int_and_for_long_are_two_rows_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = [("integers.cc", INTEGERS)];
+    let both = std::fs::read(build(folder.path(), "both", &source, "-O1 -g -DBOTH")).unwrap();
+    let none = std::fs::read(build(folder.path(), "none", &source, "-O1 -g")).unwrap();
+    let [both, none] = [&both, &none].map(|bytes| Elf::read(bytes).unwrap());
+    let [named, named_of_none] = [&both, &none].map(Elf::named);
+
+    let sizes = [(&both, &named), (&none, &named_of_none)].map(|(elf, named)| size::read(elf, named));
+    let [baseline, variant] = sizes.each_ref().map(|size| [(String::new(), size)]);
+    let rows = difference::pairs(&baseline, &variant);
+    let kept = |name: &str| {
+        let is_it =
+            |pair: &&difference::Pair| pair.kind == RowKind::Symbol && pair.shown_name().contains(name);
+        let all: Vec<_> =
+            rows.iter().filter(is_it).map(|pair| (pair.sides[0].count, pair.sides[1].count)).collect();
+        assert_eq!(all, [(1, 0)], "{name}: {rows:#?}");
+    };
+    kept("kept<int>");
+    kept("kept<long>");
+
+    let all = variables::pairs((&both, &named), (&none, &named_of_none));
+    let bytes = |name: &str| {
+        all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("{name}: {all:#?}")).bytes
+    };
+    assert_eq!((bytes("Cells<int>::all"), bytes("Cells<long>::all")), ([400, 0], [800, 0]));
+
+    let origins = [(&both, &named), (&none, &named_of_none)].map(|(elf, named)| {
+        let units = debug::read(&Sections::of(elf), 1);
+        inlined::origins(elf, named, &units)
+    });
+    let pairs = inlined::pairs(&origins[0], &origins[1]);
+    for name in ["copied<int>", "copied<long int>"] {
+        let copies: Vec<u64> =
+            pairs.iter().filter(|pair| pair.name.contains(name)).map(|pair| pair.sides[0].copies).collect();
+        assert_eq!(copies, [1], "{name}: {pairs:#?}");
+    }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use crate::code::counts::Counts;
 use crate::code::model::Code;
 use crate::names::{names_of_symbol, SymbolNames};
-use crate::pairing::{paired, Paired};
+use crate::pairing::paired_sums;
 
 /// A function of both files, or of one. A name that several functions have stands for their sum: the parts that a
 /// compiler makes of one (`.cold`, `.part.0`, `.isra.0`), and local functions of one name.
@@ -32,18 +30,17 @@ impl Pair {
 
 /// All functions, the largest difference first; then by name.
 pub fn pairs(baseline: &Code, variant: &Code) -> Vec<Pair> {
-    let [a, b] = [baseline, variant].map(functions);
-    let found = paired(&a, &b, |one| one.names.own.clone(), |one| one.names.common.clone());
-    let pair = |found: Paired| {
-        let sides = [found.a.map(|place| &a[place]), found.b.map(|place| &b[place])];
-        Some(Pair {
-            name: sides[0].or(sides[1])?.names.shown.clone(),
-            counts: sides.map(|side| side.map_or(Counts::default(), |one| one.counts)),
-            copies: sides.map(|side| side.map_or(0, |one| one.copies)),
-            symbols: sides.map(|side| side.map_or(Vec::new(), |one| one.symbol.clone())),
-        })
+    let sums = paired_sums([functions(baseline), functions(variant)], |sum, other| {
+        sum.counts.add(&other.counts);
+        sum.copies += other.copies;
+    });
+    let pair = |(name, [a, b]): (String, [Functions; 2])| Pair {
+        name,
+        counts: [a.counts, b.counts],
+        copies: [a.copies, b.copies],
+        symbols: [a.symbol, b.symbol],
     };
-    let mut pairs: Vec<Pair> = found.into_iter().filter_map(pair).collect();
+    let mut pairs: Vec<Pair> = sums.into_iter().map(pair).collect();
     pairs.sort_by(|a, b| {
         let order = b.difference().unsigned_abs().cmp(&a.difference().unsigned_abs());
         order.then_with(|| a.name.cmp(&b.name))
@@ -52,36 +49,22 @@ pub fn pairs(baseline: &Code, variant: &Code) -> Vec<Pair> {
 }
 
 /// The functions of one name in one file.
-struct Named {
-    names: SymbolNames,
+#[derive(Default)]
+struct Functions {
     /// The first of their symbols.
     symbol: Vec<u8>,
     counts: Counts,
     copies: u64,
 }
 
-/// The functions of a file by name, in the order of their symbols.
-fn functions(code: &Code) -> Vec<Named> {
-    let mut by_symbol: BTreeMap<&[u8], (Counts, u64)> = BTreeMap::new();
+/// The functions of a file by symbol, in the order of the symbols.
+fn functions(code: &Code) -> Vec<(SymbolNames, Functions)> {
+    let mut by_symbol: BTreeMap<&[u8], Functions> = BTreeMap::new();
     for function in &code.functions {
-        let (counts, copies) = by_symbol.entry(function.name).or_default();
-        counts.add(&function.counts);
-        *copies += 1;
+        let sum = by_symbol.entry(function.name).or_default();
+        sum.counts.add(&function.counts);
+        sum.copies += 1;
     }
-    let mut all: Vec<Named> = Vec::new();
-    let mut known: FxHashMap<String, usize> = FxHashMap::default();
-    for (symbol, (counts, copies)) in by_symbol {
-        let names = names_of_symbol(symbol);
-        match known.get(&names.own) {
-            Some(place) => {
-                all[*place].counts.add(&counts);
-                all[*place].copies += copies;
-            }
-            None => {
-                known.insert(names.own.clone(), all.len());
-                all.push(Named { names, symbol: symbol.to_vec(), counts, copies });
-            }
-        }
-    }
-    all
+    let named = by_symbol.into_iter();
+    named.map(|(symbol, of)| (names_of_symbol(symbol), Functions { symbol: symbol.to_vec(), ..of })).collect()
 }

@@ -1,10 +1,13 @@
 //! The rows of two sides, paired.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::section_key;
 use super::{FileSize, RowKind};
-use crate::names::{demangled, key_of_symbol, without_copies};
+use crate::names::{demangled, names_of_symbol, without_copies};
+use crate::pairing::{paired_sums, Named};
 
 /// Bytes and the number of symbols, records or gaps that they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +18,14 @@ pub struct Amount {
     pub count: u64,
     /// The size of one record, 0 where these are no records.
     pub record: u64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Amount) {
+        self.bytes += other.bytes;
+        self.count += other.count;
+        self.record = self.record.max(other.record);
+    }
 }
 
 /// A row of both sides, or of one.
@@ -75,6 +86,7 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
         .map(|((file, section, _, raw), _)| (*file, *section, *raw))
         .collect();
     let mut by_name: FxHashMap<(&str, &str, RowKind, String), Pair> = FxHashMap::default();
+    let mut alone: BTreeMap<(&str, &str), Named<Alone>> = BTreeMap::new();
     for ((file, section, kind, raw), (amounts, flags)) in by_raw {
         let text = String::from_utf8_lossy(raw).into_owned();
         let is_matched = is_in_both(&amounts);
@@ -87,7 +99,12 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
                 (whole.to_owned(), whole.to_owned())
             }
             // Demangling is slow, and needed only where the mangled names differ.
-            RowKind::Symbol if !is_matched => key_of_symbol(raw),
+            RowKind::Symbol if !is_matched => {
+                let side = usize::from(amounts[0].count == 0);
+                let of_place = alone.entry((file, section)).or_default();
+                of_place[side].push((names_of_symbol(raw), Alone { amount: amounts[side], flags }));
+                continue;
+            }
             // The number of a relocation's kind is the machine's: records are paired by what they do.
             RowKind::Relocations => (relocation_key(raw), text),
             _ => (text.clone(), text),
@@ -105,15 +122,42 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
             pair.name = name;
         }
         for (sum, amount) in pair.sides.iter_mut().zip(amounts) {
-            sum.bytes += amount.bytes;
-            sum.count += amount.count;
-            sum.record = sum.record.max(amount.record);
+            sum.add(amount);
         }
     }
     let mut pairs: Vec<Pair> = by_name.into_values().collect();
+    pairs.extend(alone.into_iter().flat_map(|((file, section), sides)| of_one_side(file, section, sides)));
     let place = |pair: &Pair| (pair.file.clone(), pair.section.clone(), pair.kind, pair.name.clone());
     pairs.sort_by_cached_key(|pair| (std::cmp::Reverse(pair.difference().unsigned_abs()), place(pair)));
     pairs
+}
+
+/// What one side has of a mangled name that the other does not have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Alone {
+    amount: Amount,
+    flags: u64,
+}
+
+/// The rows of the mangled names of a section that one side only has: those of both sides are paired by what they stand for.
+fn of_one_side(file: &str, section: &str, mut sides: Named<Alone>) -> Vec<Pair> {
+    for side in &mut sides {
+        // Maps have no order.
+        side.sort_by(|(a, _), (b, _)| (&a.own, &a.shown).cmp(&(&b.own, &b.shown)));
+    }
+    let sums = paired_sums(sides, |sum, other| {
+        sum.amount.add(other.amount);
+        sum.flags |= other.flags;
+    });
+    let pair = |(name, [a, b]): (String, [Alone; 2])| Pair {
+        file: file.to_owned(),
+        section: section.to_owned(),
+        flags: a.flags | b.flags,
+        kind: RowKind::Symbol,
+        name,
+        sides: [a.amount, b.amount],
+    };
+    sums.into_iter().map(pair).collect()
 }
 
 /// `RELATIVE` of `R_X86_64_RELATIVE`.

@@ -7,7 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::debug::{InlinedRange, Units};
 use crate::elf::named::Named;
 use crate::elf::{section_flag, section_type, Elf, SymbolKind};
-use crate::names::key_of_symbol;
+use crate::names::names_of_symbol;
+use crate::pairing::paired_sums;
 
 /// The code that comes from one function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,19 +95,17 @@ impl OriginPair {
 
 /// The origins of both files, matched by demangled name; the largest difference first.
 pub fn pairs(baseline: &[Origin], variant: &[Origin]) -> Vec<OriginPair> {
-    let mut by_key: FxHashMap<String, OriginPair> = FxHashMap::default();
-    for (side, origins) in [baseline, variant].into_iter().enumerate() {
-        for origin in origins {
-            let (key, shown) = key_of_symbol(&origin.name);
-            let pair =
-                by_key.entry(key).or_insert_with(|| OriginPair { name: shown, sides: Default::default() });
-            let sum = &mut pair.sides[side];
-            sum.own += origin.own;
-            sum.inlined += origin.inlined;
-            sum.copies += origin.copies;
-        }
-    }
-    let mut pairs: Vec<OriginPair> = by_key.into_values().collect();
+    let named = |origins: &[Origin]| -> Vec<_> {
+        let unnamed = |origin: &Origin| Origin { name: Vec::new(), ..origin.clone() };
+        origins.iter().map(|origin| (names_of_symbol(&origin.name), unnamed(origin))).collect()
+    };
+    let sums = paired_sums([named(baseline), named(variant)], |sum, origin| {
+        sum.own += origin.own;
+        sum.inlined += origin.inlined;
+        sum.copies += origin.copies;
+    });
+    let mut pairs: Vec<OriginPair> =
+        sums.into_iter().map(|(name, sides)| OriginPair { name, sides }).collect();
     pairs.sort_by(|a, b| {
         let copied = |pair: &OriginPair| pair.sides[0].inlined.max(pair.sides[1].inlined);
         (b.difference().unsigned_abs(), copied(b), &a.name).cmp(&(

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::elf::named::Named;
 use crate::elf::{section_flag, Elf, SymbolKind};
-use crate::names;
+use crate::names::names_of_symbol;
+use crate::pairing::{self, paired_sums};
 
 /// One variable of two programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,21 +18,21 @@ pub struct Variable {
     pub bytes: [u64; 2],
 }
 
-/// The variables of both programs, paired by name. Several of one name in one section are one row.
+/// The variables of both programs, paired by section and name. Several of one name in one section are one row.
 pub fn pairs(a: (&Elf, &[Named]), b: (&Elf, &[Named])) -> Vec<Variable> {
-    let mut all: BTreeMap<(String, String), Variable> = BTreeMap::new();
+    let mut by_section: BTreeMap<String, pairing::Named<u64>> = BTreeMap::new();
     for (side, (elf, named)) in [a, b].into_iter().enumerate() {
         for one in named.iter().filter(|one| one.kind == SymbolKind::Object) {
             let section = &elf.sections[one.section];
-            if !section.has(section_flag::ALLOC) || !section.has(section_flag::WRITE) {
-                continue;
+            if section.has(section_flag::ALLOC) && section.has(section_flag::WRITE) {
+                let sides = by_section.entry(section.name.to_string()).or_default();
+                sides[side].push((names_of_symbol(one.name), one.size));
             }
-            let (key, name) = names::key_of_symbol(one.name);
-            let section = section.name.to_string();
-            let row = all.entry((key, section.clone()));
-            let row = row.or_insert(Variable { name, section, bytes: [0; 2] });
-            row.bytes[side] = row.bytes[side].saturating_add(one.size);
         }
     }
-    all.into_values().collect()
+    let rows = by_section.into_iter().flat_map(|(section, sides)| {
+        let sums = paired_sums(sides, |sum, bytes| *sum = sum.saturating_add(bytes));
+        sums.into_iter().map(move |(name, bytes)| Variable { name, section: section.clone(), bytes })
+    });
+    rows.collect()
 }

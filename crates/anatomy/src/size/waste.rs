@@ -6,11 +6,14 @@ mod model;
 mod templates;
 mod virtuals;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use crate::elf::named::Named;
 use crate::elf::Elf;
-use crate::names::key;
+use crate::names::{function_name_key, key, SymbolNames};
+use crate::pairing::{self, paired_sums};
 
 pub use model::{Waste, WasteKind};
 
@@ -44,24 +47,31 @@ pub struct WastePair {
 
 /// The waste of both sides; the most bytes of each kind first.
 pub fn pairs(baseline: Vec<Waste>, variant: Vec<Waste>) -> Vec<WastePair> {
-    let mut by_key: FxHashMap<(WasteKind, String), WastePair> = FxHashMap::default();
+    let mut by_kind: BTreeMap<WasteKind, pairing::Named<(u64, u64)>> = BTreeMap::new();
     for (side, all) in [baseline, variant].into_iter().enumerate() {
         for waste in all {
-            let key = match waste.kind {
-                WasteKind::DuplicateConstants => waste.name.clone(),
-                WasteKind::NeverOverridden | WasteKind::PointerTemplates => key(&waste.name),
-            };
-            let pair = by_key.entry((waste.kind, key)).or_insert_with(|| WastePair {
-                kind: waste.kind,
-                name: waste.name,
-                sides: [(0, 0); 2],
-            });
-            pair.sides[side].0 += waste.count;
-            pair.sides[side].1 += waste.bytes;
+            by_kind.entry(waste.kind).or_default()[side]
+                .push((names_of(waste.kind, waste.name), (waste.count, waste.bytes)));
         }
     }
-    let mut pairs: Vec<WastePair> = by_key.into_values().collect();
+    let pairs = by_kind.into_iter().flat_map(|(kind, sides)| {
+        let sums = paired_sums(sides, |sum: &mut (u64, u64), (count, bytes)| {
+            sum.0 += count;
+            sum.1 += bytes;
+        });
+        sums.into_iter().map(move |(name, sides)| WastePair { kind, name, sides })
+    });
+    let mut pairs: Vec<WastePair> = pairs.collect();
     let most = |pair: &WastePair| pair.sides[0].1.max(pair.sides[1].1);
     pairs.sort_by(|a, b| (a.kind, most(b), &a.name).cmp(&(b.kind, most(a), &b.name)));
     pairs
+}
+
+fn names_of(kind: WasteKind, shown: String) -> SymbolNames {
+    match kind {
+        WasteKind::DuplicateConstants => SymbolNames { own: shown.clone(), common: shown.clone(), shown },
+        WasteKind::NeverOverridden | WasteKind::PointerTemplates => {
+            SymbolNames { own: function_name_key(&shown), common: key(&shown), shown }
+        }
+    }
 }

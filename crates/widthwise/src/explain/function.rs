@@ -140,16 +140,17 @@ fn find<'a>(code: &'a Code, elves: [&Elf; 2], name: &str) -> Result<&'a Pair, Fa
 /// The names of the code that this name stands for, if it is another name of it (`__attribute__((alias))`, a weak symbol): code is
 /// listed under one.
 fn names_of_alias<'a>(elf: &Elf<'a>, name: &str) -> Vec<&'a [u8]> {
-    let wanted = names::key(name);
     let symbols = elf.symbol_table().map_or(Vec::new(), |table| elf.symbols(table));
-    let is_named = |symbol: &Symbol| {
-        let (full, _) = names::key_of_symbol(symbol.name);
-        symbol.name == name.as_bytes()
-            || names::key(&full) == wanted
-            || names::key(without_parameters(&full)) == wanted
+    let is_named = |symbol: &Symbol, key: fn(&str) -> String| {
+        let full = names::names_of_symbol(symbol.name).shown;
+        let wanted = key(name);
+        symbol.name == name.as_bytes() || key(&full) == wanted || key(without_parameters(&full)) == wanted
     };
     let place = |symbol: &Symbol| (symbol.section, symbol.value);
-    let own = symbols.iter().filter(|symbol| symbol.section != 0 && is_named(symbol));
-    let places: BTreeSet<(usize, u64)> = own.map(place).collect();
+    let places = |key: fn(&str) -> String| -> BTreeSet<(usize, u64)> {
+        symbols.iter().filter(|symbol| symbol.section != 0 && is_named(symbol, key)).map(place).collect()
+    };
+    let own = places(names::function_name_key);
+    let places = if own.is_empty() { places(names::key) } else { own };
     symbols.iter().filter(|symbol| places.contains(&place(symbol))).map(|symbol| symbol.name).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use widthwise_anatomy::heap::{Column, Frame, Profile, Values};
-use widthwise_anatomy::names;
+use widthwise_anatomy::pairing::function_numbers;
 
 /// Deeper calls are counted at this depth: no screen shows more, and a recursion can have a million.
 const DEEPEST: usize = 160;
@@ -93,24 +93,36 @@ struct Step {
     module: String,
 }
 
+/// What a step is in both profiles.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum What {
+    /// A function, by its number in both profiles.
+    Function(usize),
+    /// Code without a symbol, or a line.
+    Named(String),
+}
+
 /// Identities of steps, over both profiles.
 #[derive(Default)]
-struct Identities(HashMap<String, usize>);
+struct Identities(HashMap<What, usize>);
 
 impl Identities {
-    fn of(&mut self, text: String) -> usize {
+    fn of(&mut self, what: What) -> usize {
         let next = self.0.len();
-        *self.0.entry(text).or_insert(next)
+        *self.0.entry(what).or_insert(next)
     }
 
-    fn function(&mut self, frame: &Frame) -> Step {
+    /// `number` is the function's, as [`function_numbers`] gives it.
+    fn function(&mut self, frame: &Frame, number: usize) -> Step {
         let unnamed = frame.function.strip_prefix("0x");
         let unnamed = unnamed.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let (kind, name, identity) = match (unnamed, frame.module.as_str()) {
             // Addresses say nothing about another build.
-            (true, "") => (Kind::Unnamed, "?".to_owned(), "?".to_owned()),
-            (true, module) => (Kind::Unnamed, format!("? in {module}"), format!("? in {module}")),
-            (false, _) => (Kind::Function, frame.function.clone(), names::key(&frame.function)),
+            (true, "") => (Kind::Unnamed, "?".to_owned(), What::Named("?".to_owned())),
+            (true, module) => {
+                (Kind::Unnamed, format!("? in {module}"), What::Named(format!("? in {module}")))
+            }
+            (false, _) => (Kind::Function, frame.function.clone(), What::Function(number)),
         };
         Step { identity: self.of(identity), kind, name, module: frame.module.clone() }
     }
@@ -119,8 +131,8 @@ impl Identities {
         // Builds of the same source in two folders have the same lines.
         let file = frame.file.as_deref()?;
         let name = format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line?);
-        // No function name contains a tab.
-        let identity = self.of(format!("\t{name}"));
+        // No module's name contains a tab.
+        let identity = self.of(What::Named(format!("\t{name}")));
         Some(Step { identity, kind: Kind::Line, name, module: frame.module.clone() })
     }
 }
@@ -129,8 +141,8 @@ impl Tree {
     /// The tree of a profile's column, or of two profiles'.
     ///
     /// Calls outside `main` are the C library's start-up code, which differs between ABIs: stacks begin with
-    /// `main` where they have one. Functions are equal if [`names::key`] is.
-    pub fn of(first: &Profile, second: Option<&Profile>, column: Column) -> Tree {
+    /// `main` where they have one. [`function_numbers`] says which functions are equal.
+    pub fn of<'p>(first: &'p Profile, second: Option<&'p Profile>, column: Column) -> Tree {
         let root = Node {
             kind: Kind::Root,
             name: "all".to_owned(),
@@ -145,9 +157,15 @@ impl Tree {
         let mut tree = Tree { nodes: vec![root], cut: false };
         let mut children: HashMap<(usize, usize), usize> = HashMap::new();
         let mut identities = Identities::default();
+        let names_of = |profile: Option<&'p Profile>| -> Vec<&'p str> {
+            let frames = profile.into_iter().flat_map(|profile| &profile.frames);
+            frames.map(|frame| frame.function.as_str()).collect()
+        };
+        let numbers = function_numbers(&names_of(Some(first)), &names_of(second));
         for (side, profile) in [Some(first), second].into_iter().flatten().enumerate() {
+            let numbered = profile.frames.iter().zip(&numbers[side]);
             let functions: Vec<Step> =
-                profile.frames.iter().map(|frame| identities.function(frame)).collect();
+                numbered.map(|(frame, number)| identities.function(frame, *number)).collect();
             let lines: Vec<Option<Step>> =
                 profile.frames.iter().map(|frame| identities.line(frame)).collect();
             for sample in &profile.samples {

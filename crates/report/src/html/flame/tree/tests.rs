@@ -71,6 +71,21 @@ fn functions_of_two_abis_are_matched_by_meaning() {
 }
 
 #[test]
+fn functions_of_one_profile_that_differ_in_the_width_of_an_integer_are_two_nodes() {
+    let stacks = [("main;twice<int>", 20), ("main;twice<long>", 30)];
+    let alone = Tree::of(&profile(&stacks), None, Column::PeakBytes);
+    assert_eq!(
+        shown(&alone),
+        ["all 50 0 50", " main 50 0 50", "  twice<long> 30 0 30", "  twice<int> 20 0 20"]
+    );
+    let both = tree(&stacks, &[("main;twice<int>", 21), ("main;twice<long long>", 31)]);
+    assert_eq!(
+        shown(&both),
+        ["all 50 52 52", " main 50 52 52", "  twice<long> 30 31 31", "  twice<int> 20 21 21"]
+    );
+}
+
+#[test]
 fn a_node_of_one_profile_has_its_width_there() {
     let tree = tree(&[("main;gone", 30), ("main;kept", 10)], &[("main;new", 20), ("main;kept", 15)]);
     assert_eq!(
