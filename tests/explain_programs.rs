@@ -9,6 +9,12 @@ use serde_json::Value;
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
 const I386: &str = "-m32 -idirafter /usr/include/x86_64-linux-gnu";
 
+/// Virtual tables with functions of a library: their relocations are R_X86_64_64 in one ABI and R_386_32 in the other.
+const VIRTUAL: &str =
+    "struct A { virtual int one(int) { return 1; } virtual int two(int) { return 2; } virtual ~A() {} };\n\
+    struct B : A { int two(int of) override { return of; } };\n\
+    int main(int count, char **) { A *one = new B; return one->two(count); }\n";
+
 /// `tree.cpp` in three ABIs: `a64`, `ax32` and `a32`.
 fn trees(lab: &Laboratory, options: &str) {
     lab.program("tree.cpp");
@@ -119,6 +125,31 @@ fn relocation_records_differ_by_their_size() {
         assert!(part["amount"].as_i64().unwrap() <= -(24 - size) * 100, "{part:#}");
         assert_eq!(part["certainty"], "high");
     }
+}
+
+#[test]
+fn a_relocation_of_another_kind_is_no_record_more_or_less() {
+    let lab = Laboratory::new();
+    lab.write("virtual.cpp", VIRTUAL);
+    lab.gcc("virtual.cpp -o a64 -lstdc++");
+    lab.gcc(&format!("{I386} virtual.cpp -o a32 -lstdc++"));
+    let records = |file: &str| {
+        let mut readelf = Command::new("readelf");
+        let printed = output_of(readelf.args(["-rW", file]).current_dir(lab.path("."))).stdout;
+        let table = printed.split(".rel").find(|table| table.contains("dyn'")).unwrap().to_owned();
+        table.lines().filter(|line| line.contains(" R_")).count() as i64
+    };
+    let [a, b] = ["a64", "a32"].map(records);
+    let document = explained(&lab, "./a64 ./a32");
+    let parts = document["parts"].as_array().unwrap().iter();
+    let of_table = parts
+        .filter(|part| part["where"] == ".rel.dyn")
+        .map(|part| (part["cause"].as_str().unwrap(), part["amount"].as_i64().unwrap()));
+    let found: Vec<(&str, i64)> = of_table.collect();
+    let by_size = ("relocation records: 8 instead of 24 bytes each", -16 * a);
+    assert!(found.contains(&by_size), "{a} and {b} records: {found:?}");
+    let by_number = found.iter().find(|(what, _)| what.starts_with("number of"));
+    assert_eq!(by_number.map_or(0, |(_, bytes)| *bytes), 8 * (b - a), "{found:?}");
 }
 
 #[test]
@@ -306,6 +337,49 @@ fn a_program_without_debug_information_has_one_sentence_instead_of_layouts() {
     assert_eq!(document["sections"]["layout"], Value::Null);
     lab.widthwise("explain ./a64 ./stripped --type Own")
         .refuses(2, &["--type Own", "./stripped has no debug information"]);
+}
+
+#[test]
+fn what_is_known_of_one_program_only_is_not_compared() {
+    let lab = Laboratory::new();
+    lab.write("virtual.cpp", VIRTUAL);
+    lab.gcc("-g virtual.cpp -o a64 -lstdc++");
+    for (name, options) in
+        [("nodebug", ""), ("stripped", "-g -s"), ("split", "-g -gsplit-dwarf"), ("packed", "-g -gz")]
+    {
+        lab.gcc(&format!("{options} virtual.cpp -o {name} -lstdc++"));
+        let document = explained(&lab, &format!("./a64 ./{name}"));
+        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{name}");
+        let size = &document["sections"]["size"];
+        let remarks = size["remarks"].to_string();
+        let is_empty = |part: &str| size[part].as_array().unwrap().is_empty();
+        match name {
+            "packed" => {
+                assert!(remarks.contains("The debug information of ./packed is compressed"), "{remarks}");
+                let units = size["units"].as_array().unwrap().iter();
+                for unit in units.filter(|unit| unit["unit"] != "") {
+                    let sections = unit["sections"].as_array().unwrap().iter();
+                    let is_debug = |one: &&Value| one["section"].as_str().unwrap().starts_with(".debug");
+                    assert_eq!(sections.filter(is_debug).count(), 0, "{unit:#}");
+                }
+            }
+            _ => {
+                assert!(
+                    remarks.contains("compile units and inlined copies are not compared"),
+                    "{name}: {remarks}"
+                );
+                assert!(is_empty("units") && is_empty("inlined"), "{name}: {size:#}");
+            }
+        }
+        // Both programs have the same virtual functions, templates, and functions with a frame, whether they have names or not.
+        let is_stripped = name == "stripped";
+        assert_eq!(is_empty("waste"), is_stripped, "{name}: {:#}", size["waste"]);
+        let frames = &document["sections"]["code"]["variant"]["prologues"];
+        assert_eq!(frames.is_null(), is_stripped, "{name}: {frames}");
+        let text = lab.widthwise(&format!("explain ./a64 ./{name}")).stdout;
+        assert_eq!(text.contains("functions that set up a frame"), !is_stripped, "{name}: {text}");
+        assert_eq!(text.contains("padding between functions"), !is_stripped, "{name}: {text}");
+    }
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub mod section_flag {
     pub const ALLOC: u64 = 2;
     /// Executable.
     pub const EXECINSTR: u64 = 4;
+    /// Texts that end with a zero.
+    pub const STRINGS: u64 = 0x20;
     /// Thread-local.
     pub const TLS: u64 = 0x400;
     /// Compressed.

@@ -397,3 +397,22 @@ fn a_class_with_a_destructor_of_its_own_a_member_or_a_base_is_destroyed_by_code(
         assert!(same == Destructor::Trivial || compiler == "clang++", "{compiler} {same:?}");
     }
 }
+
+#[test]
+fn a_null_pointer_has_the_size_of_a_pointer() {
+    let programs = Programs::new();
+    programs.write(
+        "null.cc",
+        "struct Q { decltype(nullptr) a; int b; decltype(nullptr) c; void* d; } q;\nstatic_assert(sizeof(Q) == 4 * sizeof(void*), \"\");\n",
+    );
+    for compiler in ["g++", "clang++"] {
+        if !is_installed(compiler) {
+            outcomes::skipped("clang++ is not installed");
+            continue;
+        }
+        let layouts = layout::read(&programs.build(compiler, "null.cc", &["-gdwarf-5"]), 1).unwrap();
+        let of = layouts.aggregate(type_named(&layouts, "Q")).unwrap();
+        let sizes: Vec<u64> = of.members.iter().map(|member| layouts.size(member.ty)).collect();
+        assert_eq!(sizes, [8, 4, 8, 8], "{compiler}: {of:?}");
+    }
+}

@@ -378,6 +378,10 @@ impl<'p, 'a> Reader<'p, 'a> {
             | dw::DW_TAG_rvalue_reference_type
             | dw::DW_TAG_ptr_to_member_type => self.pointer(entry, &die),
             dw::DW_TAG_array_type => self.array(entry, &die, depth),
+            // Debug information gives no size of `decltype(nullptr)`: it is that of a pointer (C++17, 6.9.1).
+            dw::DW_TAG_unspecified_type if self.plain_name(entry).ends_with("nullptr)") => {
+                self.pointer(entry, &die)
+            }
             _ if die.is_aggregate() => self.aggregate(entry, &die, depth),
             dw::DW_TAG_subrange_type if die.size == ABSENT => self.type_key(entry, depth),
             _ => self.simple(entry, &die, depth),

@@ -1,5 +1,7 @@
 //! Why sections differ: each section's difference with its reason in words.
 
+use std::collections::BTreeMap;
+
 use super::difference::Pair;
 use super::RowKind;
 use crate::elf::section_flag;
@@ -64,7 +66,7 @@ const SECTIONS: [(&str, &str, bool); 40] = [
 /// The reasons of all rows; they sum to the difference. A row without a known reason has an empty one.
 pub fn causes(pairs: &[Pair]) -> Vec<Cause> {
     let mut all: Vec<Cause> = Vec::new();
-    for pair in pairs {
+    for pair in &whole_tables(pairs) {
         for cause in of_pair(pair) {
             let same = |known: &&mut Cause| known.reason == cause.reason && known.place == cause.place;
             match all.iter_mut().find(same) {
@@ -84,6 +86,26 @@ pub fn causes(pairs: &[Pair]) -> Vec<Cause> {
             .then_with(|| (&a.reason, &a.place).cmp(&(&b.reason, &b.place)))
     });
     all
+}
+
+/// The rows, those of a table of relocations as one: what is `R_X86_64_64` in one ABI can be `R_386_32` or `R_386_RELATIVE` in the
+/// other, and neither is a record more or less.
+fn whole_tables(pairs: &[Pair]) -> Vec<Pair> {
+    let (relocations, mut rows): (Vec<&Pair>, Vec<&Pair>) =
+        pairs.iter().partition(|pair| pair.kind == RowKind::Relocations);
+    let mut tables: BTreeMap<(&str, &str), Pair> = BTreeMap::new();
+    for row in relocations {
+        let table = tables.entry((&row.file, &row.section)).or_insert_with(|| Pair {
+            name: String::new(),
+            sides: Default::default(),
+            ..row.clone()
+        });
+        for (sum, side) in table.sides.iter_mut().zip(row.sides) {
+            sum.add(side);
+        }
+    }
+    rows.extend(tables.values());
+    rows.into_iter().cloned().collect()
 }
 
 /// The reasons of one row.

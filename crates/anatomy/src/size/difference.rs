@@ -21,7 +21,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn add(&mut self, other: Amount) {
+    pub(super) fn add(&mut self, other: Amount) {
         self.bytes += other.bytes;
         self.count += other.count;
         self.record = self.record.max(other.record);
@@ -126,10 +126,30 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
         }
     }
     let mut pairs: Vec<Pair> = by_name.into_values().collect();
+    let names = relocation_sections(baseline.iter().chain(variant));
+    for pair in pairs.iter_mut().filter(|pair| pair.kind == RowKind::Relocations) {
+        if let Some(Some(name)) = names.get(&(pair.file.as_str(), pair.section.as_str())) {
+            pair.section = (*name).to_owned();
+        }
+    }
     pairs.extend(alone.into_iter().flat_map(|((file, section), sides)| of_one_side(file, section, sides)));
     let place = |pair: &Pair| (pair.file.clone(), pair.section.clone(), pair.kind, pair.name.clone());
     pairs.sort_by_cached_key(|pair| (std::cmp::Reverse(pair.difference().unsigned_abs()), place(pair)));
     pairs
+}
+
+/// The own name of each section of relocations, where all files that have it call it the same: `.rela.dyn` in two programs for x86-64.
+fn relocation_sections<'f>(
+    files: impl Iterator<Item = &'f File<'f, 'f>>,
+) -> FxHashMap<(&'f str, &'f str), Option<&'f str>> {
+    let mut names: FxHashMap<(&str, &str), Option<&str>> = FxHashMap::default();
+    for (file, size) in files {
+        for row in size.rows.iter().filter(|row| row.kind == RowKind::Relocations) {
+            let name = names.entry((file, section_key(&row.section))).or_insert(Some(&row.section));
+            *name = name.filter(|name| *name == row.section);
+        }
+    }
+    names
 }
 
 /// What one side has of a mangled name that the other does not have.

@@ -125,7 +125,9 @@ fn section_rows<'a>(
     let first = named.partition_point(|one| one.section < number);
     let behind = named.partition_point(|one| one.section <= number);
     if first == behind || !section.has(section_flag::ALLOC) {
-        let record = section.entry_size.min(whole);
+        // Not every section with the size of an entry is a table: i386 says 4 of its procedure linkage table, and 1 is said of texts.
+        let is_table = !section.has(section_flag::EXECINSTR) && !section.has(section_flag::STRINGS);
+        let record = if is_table { section.entry_size.min(whole) } else { 0 };
         let count = whole.checked_div(record).unwrap_or(1);
         rows.push(row(RowKind::Section, Cow::Borrowed(b""), whole, count, record));
         return;

@@ -24,6 +24,8 @@ pub struct Code {
     pub pairs: Vec<Pair>,
     /// Functions that the text shows.
     pub top: usize,
+    /// Whether the functions of both are known.
+    pub are_functions_known: bool,
     /// What is withheld, and why.
     pub remarks: Vec<String>,
 }
@@ -31,10 +33,13 @@ pub struct Code {
 /// Figures beside the classes: the JSON's name, the words, and the count.
 type Figure = (&'static str, &'static str, fn(&Counts) -> u64);
 
+/// The figure that is known of functions only.
+const PROLOGUES: &str = "prologues";
+
 const FIGURES: [Figure; 11] = [
     ("bytes", "bytes", |counts| counts.bytes),
     ("nop_bytes", "bytes of nops", |counts| counts.nop_bytes),
-    ("prologues", "functions that set up a frame", |counts| counts.prologues),
+    (PROLOGUES, "functions that set up a frame", |counts| counts.prologues),
     ("stack_stores", "stores of registers to the stack", |counts| counts.stack_stores),
     ("stack_loads", "loads of registers from the stack", |counts| counts.stack_loads),
     ("rex", "REX prefixes (one byte each)", |counts| counts.rex),
@@ -135,7 +140,8 @@ impl Section for Code {
             text += &paragraph(line, width, Style::new());
         }
         let of_classes = Class::ALL.iter().map(|class| (noun(*class), a.of(*class), b.of(*class)));
-        let of_figures = figures().map(|(_, words, of)| (words, of(a), of(b)));
+        let is_known = |(name, ..): &Figure| self.are_functions_known || *name != PROLOGUES;
+        let of_figures = figures().filter(is_known).map(|(_, words, of)| (words, of(a), of(b)));
         let rows: Vec<Vec<String>> = of_classes
             .chain(of_figures)
             .filter(|(_, a, b)| (*a, *b) != (0, 0))
@@ -191,6 +197,9 @@ impl Section for Code {
             let mut value = counts(&self.totals[side]);
             value["architecture"] = self.architectures[side].as_str().into();
             value["undecoded_bytes"] = self.undecoded[side].into();
+            if !self.are_functions_known {
+                value[PROLOGUES] = Value::Null;
+            }
             value
         };
         let function = |pair: &Pair| {

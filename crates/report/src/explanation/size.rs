@@ -29,12 +29,14 @@ pub struct Size {
     pub berkeley: [Berkeley; 2],
     /// All rows, the largest difference first.
     pub pairs: Vec<Pair>,
-    /// The program's file by compile unit; empty without debug information.
+    /// The program's file by compile unit; empty where one has no debug information.
     pub units: Vec<UnitPair>,
-    /// The program's code by the function that it comes from; empty without debug information.
+    /// The program's code by the function that it comes from; empty where one has no debug information.
     pub origins: Vec<OriginPair>,
-    /// What the programs could do without.
+    /// What the programs could do without; empty where the symbols of one are not known.
     pub waste: Vec<WastePair>,
+    /// Whether the symbols of both are known.
+    pub are_symbols_known: bool,
     /// Rows that the text shows.
     pub top: usize,
     /// What is withheld, and why.
@@ -134,10 +136,11 @@ impl Section for Size {
 }
 
 impl Size {
-    /// Bytes of padding inside sections, and between them, of both sides.
+    /// Bytes of padding inside sections, and between them, of both sides. What is inside lies between symbols.
     fn paddings(&self) -> [[u64; 2]; 2] {
-        [RowKind::PaddingInside, RowKind::PaddingBetween].map(|kind| {
-            let of_kind = || self.pairs.iter().filter(|pair| pair.kind == kind);
+        let inside = Some(RowKind::PaddingInside).filter(|_| self.are_symbols_known);
+        [inside, Some(RowKind::PaddingBetween)].map(|kind| {
+            let of_kind = || self.pairs.iter().filter(|pair| Some(pair.kind) == kind);
             [0, 1].map(|side| of_kind().map(|pair| pair.sides[side].bytes).sum())
         })
     }

@@ -210,6 +210,7 @@ fn code_section(
         totals: [a.total(), b.total()],
         undecoded: [a.undecoded, b.undecoded],
         pairs: compare::pairs(a, b),
+        are_functions_known: a.has_symbols && b.has_symbols,
         top,
         remarks: notes,
     };

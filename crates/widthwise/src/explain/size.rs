@@ -3,8 +3,9 @@
 use std::num::NonZero;
 
 use widthwise_anatomy::debug::{self, Sections};
-use widthwise_anatomy::size::by_unit::{self, UnitRow};
-use widthwise_anatomy::size::inlined::{self, Origin};
+use widthwise_anatomy::elf::section_flag;
+use widthwise_anatomy::size::by_unit::{self, UnitPair, UnitRow};
+use widthwise_anatomy::size::inlined::{self, Origin, OriginPair};
 use widthwise_anatomy::size::waste::{self, Waste};
 use widthwise_anatomy::size::{self, difference, Berkeley, FileSize};
 use widthwise_report::explanation::size::Size;
@@ -30,24 +31,22 @@ pub fn section(programs: &[Program; 2], sides: &[Vec<Read>; 2], top: usize) -> S
     for (program, files) in programs.iter().zip(sides) {
         if !files[0].has_symbols() {
             remarks.push(format!(
-                "{} is stripped: its sections are not divided among symbols, except for exported ones.",
+                "{} is stripped: its sections are not divided among symbols, except for exported ones, and what could be spared is not known.",
                 program.name
             ));
         }
     }
-    let [a, b] = sides.each_ref().map(|files| divided(&files[0]));
-    for (program, side) in programs.iter().zip([&a, &b]) {
+    let divided = sides.each_ref().map(|files| divided(&files[0]));
+    for (program, side) in programs.iter().zip(&divided) {
         remarks.extend(side.unread.iter().map(|reason| format!("{}: {reason}.", program.name)));
     }
-    let waste = waste::pairs(waste_of(&sides[0]), waste_of(&sides[1]));
-    let (units, origins) = match (&a.rows, &b.rows) {
-        (None, None) => (Vec::new(), Vec::new()),
-        // Where one has no debug information, all of its bytes belong to no unit, and its copies are not known.
-        _ => (
-            by_unit::pairs(a.rows.as_deref().unwrap_or_default(), b.rows.as_deref().unwrap_or_default()),
-            inlined::pairs(&a.origins, &b.origins),
-        ),
+    let are_symbols_known = sides.iter().all(|files| files[0].has_symbols());
+    let waste = match are_symbols_known {
+        true => waste::pairs(waste_of(&sides[0]), waste_of(&sides[1])),
+        false => Vec::new(),
     };
+    let names = programs.each_ref().map(|program| program.name.as_str());
+    let (units, origins) = compared(names, divided, &mut remarks);
     let listed = |(name, program): (&Vec<(String, FileSize)>, &Program)| {
         let shown = |(file, size): &(String, FileSize)| match file.as_str() {
             "" => (program.name.clone(), size.total),
@@ -56,7 +55,7 @@ pub fn section(programs: &[Program; 2], sides: &[Vec<Read>; 2], top: usize) -> S
         name.iter().map(shown).collect::<Vec<(String, u64)>>()
     };
     let files = [listed((&sizes[0], &programs[0])), listed((&sizes[1], &programs[1]))];
-    Size { files, berkeley, pairs, units, origins, waste, top, remarks }
+    Size { files, berkeley, pairs, units, origins, waste, are_symbols_known, top, remarks }
 }
 
 fn borrowed<'f, 'a>(sizes: &'f [(String, FileSize<'a>)]) -> Vec<difference::File<'f, 'a>> {
@@ -70,6 +69,58 @@ struct Divided {
     rows: Option<Vec<UnitRow>>,
     origins: Vec<Origin>,
     unread: Vec<String>,
+    /// Some units are in other files, and only their names and addresses are known.
+    is_split: bool,
+    /// The units of the debug information itself are not known.
+    is_compressed: bool,
+}
+
+/// The compile units and the origins of both programs. What is known of one only is not compared: a remark says why.
+fn compared(
+    names: [&str; 2],
+    mut sides: [Divided; 2],
+    remarks: &mut Vec<String>,
+) -> (Vec<UnitPair>, Vec<OriginPair>) {
+    let is_alone = |is: [bool; 2]| [0, 1].into_iter().find(|side| is[*side] && !is[1 - *side]);
+    let nothing = (Vec::new(), Vec::new());
+    if let Some(side) = is_alone(sides.each_ref().map(|side| side.rows.is_none())) {
+        remarks.push(format!(
+            "{} has no debug information: compile units and inlined copies are not compared.",
+            names[side]
+        ));
+        return nothing;
+    }
+    if let Some(side) = is_alone(sides.each_ref().map(|side| side.is_split)) {
+        remarks.push(format!(
+            "{} alone has split debug information: compile units and inlined copies are not compared.",
+            names[side]
+        ));
+        return nothing;
+    }
+    if let Some(side) = is_alone(sides.each_ref().map(|side| side.is_compressed)) {
+        remarks.push(format!(
+            "The debug information of {} is compressed: it is not divided among compile units.",
+            names[side]
+        ));
+        for row in sides.iter_mut().flat_map(|side| side.rows.iter_mut().flatten()) {
+            if is_debug_information(&row.section) {
+                row.unit.clear();
+            }
+        }
+    }
+    let [a, b] = &sides;
+    let origins = match a.is_split {
+        true => Vec::new(),
+        false => inlined::pairs(&a.origins, &b.origins),
+    };
+    match (&a.rows, &b.rows) {
+        (Some(a), Some(b)) => (by_unit::pairs(a, b), origins),
+        _ => nothing,
+    }
+}
+
+fn is_debug_information(section: &str) -> bool {
+    section.starts_with(".debug") || section.starts_with(".zdebug")
 }
 
 fn divided(file: &Read) -> Divided {
@@ -82,7 +133,8 @@ fn divided(file: &Read) -> Divided {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let units = debug::read(&sections, threads);
     let mut unread = units.unread.clone();
-    if units.units.iter().any(|unit| unit.is_split) {
+    let is_split = units.units.iter().any(|unit| unit.is_split);
+    if is_split {
         unread.push(
             "entries of split units are not read for inlined copies and for the units of variables"
                 .to_owned(),
@@ -92,6 +144,11 @@ fn divided(file: &Read) -> Divided {
         rows: Some(size::units(&file.elf, &file.named, &sections, &units)),
         origins: inlined::origins(&file.elf, &file.named, &units),
         unread,
+        is_split,
+        is_compressed: file.elf.sections.iter().any(|section| {
+            is_debug_information(&section.name)
+                && (section.has(section_flag::COMPRESSED) || section.name.starts_with(".z"))
+        }),
     }
 }
 

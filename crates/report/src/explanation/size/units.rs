@@ -19,22 +19,24 @@ pub(super) fn text(pairs: &[UnitPair], top: usize, width: usize, palette: &Palet
         pair.sections.iter().filter(|(section, _)| is_wanted(section)).map(|(_, sides)| sides[side]).sum()
     };
     let arrow = |a: u64, b: u64| if a == b { bytes(a) } else { format!("{} → {}", bytes(a), bytes(b)) };
+    // Compressed debug information belongs to no unit.
+    let has_debug =
+        pairs.iter().any(|pair| !pair.unit.is_empty() && of(pair, 0, true) + of(pair, 1, true) > 0);
     let row = |pair: &UnitPair| {
         let name = if pair.unit.is_empty() { "(no unit, or several)" } else { &pair.unit };
-        vec![
-            signed(i128::from(pair.difference())),
-            arrow(of(pair, 0, false), of(pair, 1, false)),
-            arrow(of(pair, 0, true), of(pair, 1, true)),
-            name.to_owned(),
-        ]
+        let code = arrow(of(pair, 0, false), of(pair, 1, false));
+        let mut cells = vec![signed(i128::from(pair.difference())), code, name.to_owned()];
+        if has_debug {
+            cells.insert(2, arrow(of(pair, 0, true), of(pair, 1, true)));
+        }
+        cells
     };
     let rows: Vec<Vec<String>> = pairs.iter().take(top).map(row).collect();
-    let columns = [
-        Column::number("difference"),
-        Column::number("code and data"),
-        Column::number("debug information"),
-        Column::text("compile unit"),
-    ];
+    let mut columns =
+        vec![Column::number("difference"), Column::number("code and data"), Column::text("compile unit")];
+    if has_debug {
+        columns.insert(2, Column::number("debug information"));
+    }
     let mut text = format!("  {faint}the program's file by compile unit{faint:#}\n");
     text.push_str(&table::lines(&columns, &rows, width, palette));
     if pairs.len() > top {
