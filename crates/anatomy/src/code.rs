@@ -54,7 +54,7 @@ pub fn read<'a>(elf: &Elf<'a>, named: &[Named<'a>]) -> Result<Code<'a>, CodeErro
         counts,
     });
     let functions: Vec<Function> = functions.collect();
-    let has_symbols = functions.iter().any(|function| !function.name.is_empty());
+    let has_symbols = functions.is_empty() || functions.iter().any(|function| !function.name.is_empty());
     Ok(Code { architecture: name, functions, undecoded, has_symbols })
 }
 
