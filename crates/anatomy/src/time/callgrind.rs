@@ -3,6 +3,7 @@
 //! The format is that of valgrind's manual, "Callgrind Format Specification". Names and positions may be compressed; the costs of
 //! calls are inclusive, and not read. A file says its own sums: one whose costs do not add up to them is refused.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -98,11 +99,55 @@ impl Output {
 /// [`CallgrindError`]: the line and what is wrong with it.
 pub fn read(bytes: &[u8]) -> Result<Output, CallgrindError> {
     let mut reader = Reader::default();
-    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        reader.line(line).map_err(|what| CallgrindError::Line { line: index + 1, what })?;
+    let without_return = |line: &'_ [u8]| line.len() - usize::from(line.ends_with(b"\r"));
+    let mut lines = bytes.split(|byte| *byte == b'\n').enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        let mut line = Cow::Borrowed(&line[..without_return(line)]);
+        while has_name(&line) {
+            let Some((_, rest)) = lines.next_if(|(_, next)| continues_name(next)) else { break };
+            let joined = line.to_mut();
+            joined.push(b'\n');
+            joined.extend_from_slice(&rest[..without_return(rest)]);
+        }
+        reader.line(&line).map_err(|what| CallgrindError::Line { line: index + 1, what })?;
     }
     reader.end()
+}
+
+/// Keys before a name: of an object file, a source file, or a function.
+const NAMES: [&str; 9] = ["ob", "fl", "fi", "fe", "fn", "cob", "cfi", "cfl", "cfn"];
+/// Other keys before `=`.
+const OTHER_KEYS: [&str; 3] = ["calls", "jump", "jcnd"];
+
+/// Whether a line ends with text that valgrind does not escape: a name, or the command line.
+fn has_name(line: &[u8]) -> bool {
+    let key = line.split(|byte| matches!(byte, b'=' | b':')).next().unwrap_or_default();
+    match line.get(key.len()) {
+        Some(b'=') => NAMES.iter().any(|name| name.as_bytes() == key),
+        Some(_) => key == b"cmd",
+        None => false,
+    }
+}
+
+/// Whether a line behind a name is no line of the format, and so the rest of the name: symbols and paths may have line ends.
+fn continues_name(line: &[u8]) -> bool {
+    match line.first() {
+        None | Some(b'#') => false,
+        Some(b'0'..=b'9' | b'+' | b'-' | b'*') => {
+            let word = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+            let word = std::str::from_utf8(word).unwrap_or("?");
+            // Any position before: only the word's form counts.
+            position(word, u64::MAX / 2).is_err_and(|what| what == NO_POSITION)
+        }
+        Some(_) => match line.iter().find(|byte| matches!(byte, b'=' | b':')) {
+            None => true,
+            Some(b':') => false,
+            Some(_) => {
+                let key = line.split(|byte| *byte == b'=').next().unwrap_or_default();
+                !NAMES.iter().chain(&OTHER_KEYS).any(|known| known.as_bytes() == key)
+            }
+        },
+    }
 }
 
 /// One of the three tables of compressed names.
@@ -311,6 +356,8 @@ fn numbers(text: &str) -> Result<Vec<u64>, &'static str> {
     text.split_whitespace().map(|word| word.parse().map_err(|_| "a sum is no whole number")).collect()
 }
 
+const NO_POSITION: &str = "a position is no number";
+
 /// A number, or one relative to the position before: `+3`, `-2`, `*`.
 fn position(word: &str, before: u64) -> Result<u64, &'static str> {
     let number = |text: &str| {
@@ -318,7 +365,7 @@ fn position(word: &str, before: u64) -> Result<u64, &'static str> {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => text.parse(),
         }
-        .map_err(|_| "a position is no number")
+        .map_err(|_| NO_POSITION)
     };
     const BEYOND: &str = "a position is beyond all positions";
     match word.as_bytes().first() {

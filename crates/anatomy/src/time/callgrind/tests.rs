@@ -109,6 +109,18 @@ fn damage_is_named_with_its_line() {
 }
 
 #[test]
+fn a_name_may_have_line_ends() {
+    let text =
+        "cmd: ./x one\ntwo\nevents: Ir\nfl=(1) a.c\nfn=(1) main\n1 2\ncfn=(2) new\nline,comma\"quote_\n\
+                calls=1 5\n1 3\n\nfn=(2)\n5 3\nfn=(3) a\n2nd\nc=d\n7 4\ntotals: 9\n";
+    let output = read(text.as_bytes()).expect("a file");
+    assert_eq!(output.command, "./x one\ntwo");
+    for (name, count) in [("main", 2), ("new\nline,comma\"quote_", 3), ("a\n2nd\nc=d", 4)] {
+        assert_eq!(found(&output, name).counts.instructions, count, "{name}");
+    }
+}
+
+#[test]
 fn a_symbol_has_no_version_and_no_level_of_recursion() {
     assert_eq!(symbol("fork@@GLIBC_2.2.5"), Some("fork"));
     assert_eq!(symbol("spin'2"), Some("spin"));
