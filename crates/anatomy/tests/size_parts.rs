@@ -390,3 +390,27 @@ fn functions_and_variables_for_int_and_for_long_are_two_rows_each() {
         assert_eq!(copies, [1], "{name}: {pairs:#?}");
     }
 }
+
+#[test]
+fn code_of_the_c_library_in_a_section_of_its_own_is_no_table() {
+    // glibc's static libraries have both: `__libc_freeres_fn` is code, `__libc_atexit` is pointers to functions.
+    const LIBRARY: &str = r#"
+extern "C" __attribute__((section("__libc_freeres_fn"), noinline, used)) int release(int value) { return value * 7; }
+__attribute__((section("__libc_atexit"), used)) int (*at_exit)(int) = release;
+int main() { return 0; }
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let with = std::fs::read(build(folder.path(), "with", &[("with.cc", LIBRARY)], "-O1")).unwrap();
+    let plain = [("without.cc", "int main() { return 0; }\n")];
+    let without = std::fs::read(build(folder.path(), "without", &plain, "-O1")).unwrap();
+    let [with, without] = [&with, &without].map(|bytes| Elf::read(bytes).unwrap());
+    let [named, named_without] = [&with, &without].map(Elf::named);
+    let sizes = [(&without, &named_without), (&with, &named)].map(|(elf, named)| size::read(elf, named));
+    let [baseline, variant] = sizes.each_ref().map(|size| [(String::new(), size)]);
+    let causes = size::cause::causes(&difference::pairs(&baseline, &variant));
+    let reasons = |place: &str| -> Vec<&str> {
+        causes.iter().filter(|cause| cause.place == place).map(|cause| cause.reason.as_str()).collect()
+    };
+    assert_eq!(reasons("__libc_freeres_fn"), ["instructions"], "{causes:#?}");
+    assert_eq!(reasons("__libc_atexit"), ["tables of the C library"], "{causes:#?}");
+}

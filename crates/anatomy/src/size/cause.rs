@@ -60,8 +60,11 @@ const SECTIONS: [(&str, &str, bool); 40] = [
     (".comment", "notes", false),
     (".interp", "the dynamic linker's path", false),
     (".text", "instructions", false),
-    ("__libc", "tables of the C library", false),
+    (LIBC, "tables of the C library", false),
 ];
+
+/// What the names of sections of glibc begin with.
+const LIBC: &str = "__libc";
 
 /// The reasons of all rows; they sum to the difference. A row without a known reason has an empty one.
 pub fn causes(pairs: &[Pair]) -> Vec<Cause> {
@@ -130,11 +133,17 @@ fn of_pair(pair: &Pair) -> Vec<Cause> {
         RowKind::Headers => return records(pair, &pair.name, pair.name.clone(), true),
         _ => {}
     }
-    let known = SECTIONS.iter().find(|(start, ..)| begins(&pair.section, start));
+    let is_code = pair.flags & section_flag::EXECINSTR != 0;
+    // glibc's static libraries also have code in sections of such names: `__libc_freeres_fn`.
+    let is_other = |start: &str| is_code && start == LIBC;
+    let known = SECTIONS
+        .iter()
+        .find(|(start, ..)| begins(&pair.section, start))
+        .filter(|(start, ..)| !is_other(start));
     match known {
         Some((_, noun, true)) => records(pair, noun, section, pair.kind != RowKind::Symbol),
         Some((_, noun, false)) => vec![cause(noun, section, pair.difference(), false)],
-        None if pair.flags & section_flag::EXECINSTR != 0 => {
+        None if is_code => {
             vec![cause("instructions", section, pair.difference(), false)]
         }
         None => vec![cause("", section, pair.difference(), false)],
