@@ -167,9 +167,15 @@ pub fn within(mappings: &[Mapping], stretches: &[Range<u64>]) -> Vec<u64> {
     bytes
 }
 
-/// Whether no figure of the process counts the mapping's resident pages: the kernel's own, and hugetlbfs.
+/// Whether no figure of the process counts the mapping's resident pages: the kernel's data behind the vDSO (`VM_PFNMAP`,
+/// arch/x86/entry/vdso/vma.c), and hugetlbfs. The vDSO's code counts as a file's does.
 pub fn is_uncounted(mapping: &Mapping) -> bool {
-    ["[v", "/anon_hugepage"].iter().any(|beginning| named(&mapping.path, beginning))
+    ["[vvar", "[vsyscall", "/anon_hugepage"].iter().any(|beginning| named(&mapping.path, beginning))
+}
+
+/// Whether it is the vDSO, whose pages all processes of the system share, although it has no file.
+pub fn is_vdso(mapping: &Mapping) -> bool {
+    !mapping.is_file() && named(&mapping.path, "[vdso")
 }
 
 /// What is known of a process besides its mappings.
@@ -270,7 +276,7 @@ fn part_of(
     if around.recorder.as_ref().is_some_and(|prefix| path.starts_with(prefix.as_os_str().as_bytes())) {
         return part(Class::Recorder);
     }
-    if named(&mapping.path, "[vdso") || named(&mapping.path, "[vvar") || named(&mapping.path, "[vsyscall") {
+    if is_vdso(mapping) || named(&mapping.path, "[vvar") || named(&mapping.path, "[vsyscall") {
         return part(Class::Other);
     }
     if around.runtime.as_ref().is_some_and(|file| mapping.path == *file || mapping.range.start >= FOUR_GIB) {

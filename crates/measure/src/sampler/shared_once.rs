@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use widthwise_experiment::memory::Amounts;
 
-use crate::proc::smaps::Mapping;
+use crate::proc::smaps::{self, Mapping};
 
 /// The tree's figures for each mapping, counting memory shared by its processes once. PSS separates private
-/// memory from memory shared with outsiders where no file backs it; file pages count fully, however many
-/// others map them.
+/// memory from memory shared with outsiders where no file backs it; pages of files and of the vDSO count fully,
+/// however many others map them.
 #[derive(Debug, Default)]
 pub struct SharedOnce {
     /// By device, inode, offset in the file and the part's index: the most that any process shares of it.
@@ -20,7 +20,7 @@ impl SharedOnce {
     /// [`SharedOnce::rest`] has the remainder.
     pub fn add(&mut self, part: usize, mapping: &Mapping) -> Amounts {
         let own = mapping.amounts;
-        let resident = if mapping.file.1 == 0 {
+        let resident = if mapping.file.1 == 0 && !smaps::is_vdso(mapping) {
             // Shared within the tree alone: the members' shares add up to the whole.
             own.pss
         } else {
@@ -68,5 +68,21 @@ mod tests {
             once.add(1, &mapping(9, 60, 9, 8)).resident + once.add(1, &mapping(9, 40, 9, 8)).resident;
         let shared: u64 = once.rest().map(|(_, shared)| shared).sum();
         assert_eq!((changed, shared), (16, 52));
+    }
+
+    #[test]
+    fn the_vdso_counts_once_and_fully_however_many_processes_share_it() {
+        let vdso = |pss, private| Mapping {
+            path: "[vdso]".into(),
+            amounts: Amounts { resident: 4096, pss, ..Amounts::default() },
+            private,
+            ..Mapping::default()
+        };
+        // The 64-bit one is the whole system's, the 32-bit one that of two processes, or of one.
+        for processes in [vec![vdso(0, 0)], vec![vdso(2048, 0), vdso(2048, 0)], vec![vdso(4096, 4096)]] {
+            let mut once = SharedOnce::default();
+            let own: u64 = processes.iter().map(|mapping| once.add(0, mapping).resident).sum();
+            assert_eq!(own + once.rest().map(|(_, shared)| shared).sum::<u64>(), 4096, "{processes:?}");
+        }
     }
 }
