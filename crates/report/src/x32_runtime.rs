@@ -4,7 +4,7 @@
 use widthwise_experiment::metric::find;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::wording;
+use widthwise_verdict::{wording, RuntimeShare};
 
 use crate::comparison::{Comparison, RuntimeCalls};
 use crate::{order, sanitize};
@@ -58,20 +58,18 @@ pub fn brief(comparison: &Comparison) -> Vec<String> {
     if !order::is_many(comparison) || run.len() < 2 {
         return lines(comparison);
     }
-    let shares: Vec<f64> = run
-        .iter()
-        .filter_map(|name| Some(typical(name, "runtime_cpu")? / typical(name, "cpu")?))
-        .filter(|share| share.is_finite())
-        .collect();
-    let (low, high) =
-        (shares.iter().copied().fold(f64::INFINITY, f64::min), shares.iter().copied().fold(0.0, f64::max));
-    let took = match shares.len() == run.len() {
-        true => format!(
-            "the runtime took {} to {} of their CPU time, which includes that",
-            wording::share(low),
-            wording::share(high)
-        ),
-        false => "the runtime's share of their CPU time could not be counted for all of them".to_owned(),
+    // The shares that verdicts and sentences on each variant have.
+    let part = &comparison.judgement.runtime;
+    let share = |name: &&str| find("cpu").and_then(|cpu| part.share(name, cpu));
+    let shares: Vec<&RuntimeShare> = run.iter().filter_map(share).collect();
+    let least = shares.iter().min_by(|a, b| a.share.total_cmp(&b.share)).map(|share| share.estimate());
+    let most = shares.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map(|share| share.estimate());
+    let took = match (least, most) {
+        (Some(least), Some(most)) if shares.len() == run.len() => {
+            let range = if least == most { least } else { format!("{least} to {most}") };
+            format!("the runtime took {range} of their CPU time, which includes that")
+        }
+        _ => "the runtime's share of their CPU time could not be counted for all of them".to_owned(),
     };
     vec![format!(
         "{} variants run in user space here (x32run): {took}. Its own memory and page faults are left out of all figures.",

@@ -19,3 +19,4 @@ mod memory;
 mod output_agreement;
 mod scaling;
 mod terminal;
+mod x32_runtime;

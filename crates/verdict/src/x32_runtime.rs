@@ -42,6 +42,12 @@ impl RuntimeShare {
             _ => share(self.share),
         }
     }
+
+    /// The share alone, with the digits that [`text`](RuntimeShare::text) gives it: `31 %`.
+    pub fn estimate(&self) -> String {
+        let text = self.text();
+        text.split_once(" (").map_or(text.clone(), |(share, _)| share.to_owned())
+    }
 }
 
 /// The runtime's share in a campaign's verdicts.
