@@ -271,7 +271,7 @@ impl Page {
                     }
                     None => Ok(metrics.iter().map(|metric| self.verdict(comparison, name, metric)).collect()),
                 };
-                let own = x32_runtime::row(comparison, name, metrics).filter(|_| !is_many).map(|cells| Row {
+                let own = x32_runtime::row(comparison, name, metrics).map(|cells| Row {
                     label: clipped(&sanitize::line(&x32_runtime::label(name)), self.width / 2),
                     tag: "",
                     cells: Ok(cells
@@ -496,13 +496,8 @@ impl Page {
     }
 }
 
-/// Bytes in a table; zero is a dash.
 fn amount(bytes: f64) -> String {
-    if bytes > 0.0 {
-        Quantity { value: bytes, unit: Unit::Bytes }.to_string()
-    } else {
-        "–".to_owned()
-    }
+    Quantity { value: bytes, unit: Unit::Bytes }.to_string()
 }
 
 fn label_width(rows: &[Row]) -> usize {

@@ -29,7 +29,7 @@ pub fn label(variant: &str) -> String {
 }
 
 /// The runtime's own figures below those of a variant, a cell for each metric; absent where the runtime did
-/// not run it, or has no such figures.
+/// not run it, or has no such figures. With many variants, a table has no such rows in any format.
 pub fn row(comparison: &Comparison, variant: &str, metrics: &[Metric]) -> Option<Vec<String>> {
     let is_run = find("runtime_calls").and_then(|metric| comparison.typical(variant, metric)).is_some();
     let own = |metric: &Metric| {
@@ -41,7 +41,8 @@ pub fn row(comparison: &Comparison, variant: &str, metrics: &[Metric]) -> Option
     };
     let cells: Vec<String> = metrics.iter().map(|metric| own(metric).unwrap_or_default()).collect();
     let says_any = cells.iter().any(|cell| !cell.is_empty());
-    (is_run && says_any && comparison.campaign.not_measured(variant).is_none()).then_some(cells)
+    let is_many = order::is_many(comparison);
+    (is_run && says_any && !is_many && comparison.campaign.not_measured(variant).is_none()).then_some(cells)
 }
 
 /// A paragraph for each variant that the runtime ran.

@@ -102,7 +102,13 @@ fn the_x32_runtimes_memory_is_in_no_sum_of_the_programs() {
     assert_eq!(lines[sum].trim(), "in all, resident   41.3 MB      25.3 MB  38.7 %");
     assert!(lines[sum + 1].contains("x32run itself") && lines[sum + 1].contains("5.00 MB"), "{text}");
     assert!(text.contains("phases of i386/-O2: load 7.30 MB · fit 25.3 MB"), "{text}");
+    // The baseline was read, and has none.
+    assert!(lines[sum + 1].contains("x32run itself      0 B "), "{text}");
+    assert!(markdown::render(&laid.comparison()).contains("| x32run itself | 0 B | 5.00 MB |"));
     let page = html::render(&laid.comparison());
+    let row = page.split_once("x32run itself</th>").expect("a row").1;
+    let row: String = row.split_once("</tr>").expect("a row's end").0.replace('\u{a0}', " ");
+    assert!(row.contains(">0 B<") && !row.contains('–'), "{row}");
     let peak = |text: &str| page.contains(&format!("peak {}", text.replace(" ", "\u{a0}")));
     assert!(peak("25.3 MB") && !peak("30.3 MB"));
     let difference = widthwise_report::memory::difference::terminal(

@@ -70,3 +70,12 @@ fn a_range_of_shares_ends_with_the_shares_of_single_variants() {
         );
     }
 }
+
+#[test]
+fn every_format_has_a_row_of_the_runtime_or_none_has() {
+    let few = formats(&through_runtime(0));
+    let many = formats(&through_runtime(2));
+    let has_row = |text: &String| text.contains("· x32run itself");
+    assert_eq!(few.each_ref().map(has_row), [true; 3], "{few:#?}");
+    assert_eq!(many.each_ref().map(has_row), [false; 3], "{many:#?}");
+}

@@ -284,8 +284,7 @@ fn table(comparison: &Comparison, compared: &[LastReading]) -> Markup {
                                 td {
                                     @match *bytes {
                                         None => span class="quiet" { "not read" },
-                                        Some(bytes) if bytes > 0.0 => (amount(bytes, Unit::Bytes)),
-                                        Some(_) => "–",
+                                        Some(bytes) => (amount(bytes, Unit::Bytes)),
                                     }
                                     @if let Some(reduction) = *reduction {
                                         small { "reduction " (memory::percent(reduction)) }

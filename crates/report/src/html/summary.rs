@@ -138,7 +138,7 @@ fn table(comparison: &Comparison, metrics: &[Metric]) -> Markup {
                                 @for metric in metrics { (verdict(comparison, &variant, metric)) }
                             }
                         }
-                        @if let Some(own) = x32_runtime::row(comparison, &variant, metrics).filter(|_| !is_many) {
+                        @if let Some(own) = x32_runtime::row(comparison, &variant, metrics) {
                             tr class="own" {
                                 th scope="row" { (sanitize::line(&x32_runtime::label(&variant))) }
                                 @for cell in own { td { small { (prose(&cell)) } } }
