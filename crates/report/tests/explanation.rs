@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 use widthwise_experiment::memory::Class;
+use widthwise_experiment::metric::find;
 use widthwise_experiment::units::Unit;
 use widthwise_report::explanation::function::Function;
 use widthwise_report::explanation::memory::{Memory, Origin, Recordings, Resident, Use};
 use widthwise_report::explanation::{Basis, Certainty, Explanation, Measured, Part, Section};
 use widthwise_report::text::Palette;
-use widthwise_verdict::Word;
+use widthwise_verdict::{wording, Word};
+
+use crate::campaign::{laid, SLOW};
 
 const HOSTILE: &str = "name\u{1b}]0;title\u{7}\u{202e}";
 
@@ -84,6 +87,7 @@ fn of_values_with_two_bounds_no_share_is_known() {
         variant: 404_000_000,
         basis: Basis::Judged(Word::Lower),
         uppers: [Some(520e6), None],
+        estimate: None,
     };
     let explanation = explanation(measured, "pointers");
     assert_eq!(
@@ -91,6 +95,39 @@ fn of_values_with_two_bounds_no_share_is_known() {
         ["x32 uses less memory at the peak of all its processes than x86-64 (tree peak 505 MB … 520 MB → 404 MB)."]
     );
     assert_eq!(explanation.unexplained()[0].explained_share, None);
+}
+
+#[test]
+fn a_sentence_has_the_verdicts_figure_and_behind_the_typical_values_theirs() {
+    let laid = laid(8);
+    let verdict = laid.comparison().verdict(SLOW, find("max_rss").unwrap()).unwrap().clone();
+    let figure = wording::size(&verdict).unwrap().to_string();
+    assert!(wording::sentence(&verdict).contains(&format!(" uses {figure} (")), "{verdict:?}");
+    let of = |variant| Measured {
+        metric: "max_rss",
+        unit: Unit::Bytes,
+        baseline: 10_000_000,
+        variant,
+        basis: Basis::Judged(Word::Lower),
+        uppers: [None; 2],
+        estimate: wording::size(&verdict),
+    };
+    let [sentence] = &explanation(of(8_000_000), "pointers").sentences()[..] else { panic!("one sentence") };
+    let digits = figure.split_once('.').map_or(0, |(_, rest)| rest.len() - " %".len());
+    let typical = format!("(typical max RSS 10.0 MB → 8.00 MB, which differ by {:.digits$} %)", 20.0);
+    assert!(
+        sentence.starts_with(&format!("x32 uses {figure} less memory at its peak than x86-64 {typical}")),
+        "{sentence}"
+    );
+    // Values that differ by the verdict's share.
+    let equal: f64 = 10e6 * verdict.ratio.unwrap();
+    let [sentence] = &explanation(of(equal.round() as i64), "pointers").sentences()[..] else { panic!() };
+    assert!(sentence.contains("(max RSS 10.0 MB → ") && !sentence.contains("differ by"), "{sentence}");
+    // The other way round.
+    let reversed = verdict.reversed();
+    assert_eq!((reversed.word, reversed.reversed().word), (Word::Higher, Word::Lower));
+    assert!((reversed.ratio.unwrap() * verdict.ratio.unwrap() - 1.0).abs() < 1e-12);
+    assert!(wording::sentence(&reversed).starts_with(&format!("{} uses ", verdict.baseline)));
 }
 
 /// The memory of two variants in a reading each, of which nothing is explained.
@@ -104,6 +141,7 @@ fn memory(metric: &'static str, origin: Origin) -> Memory {
             variant: 2000,
             basis: Basis::Judged(Word::Lower),
             uppers: [None; 2],
+            estimate: None,
         },
         says: None,
         resident: Some([resident.clone(), resident]),

@@ -152,6 +152,32 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The same comparison of the baseline with the variant.
+    pub fn reversed(&self) -> Verdict {
+        let inverse = |ratio: Option<f64>| ratio.map(|ratio| 1.0 / ratio);
+        let negative = |difference: Option<f64>| difference.map(|difference| -difference);
+        // Either ratios or, where there is none, amounts.
+        let [low, high] = match self.difference {
+            Some(_) => [negative(self.high), negative(self.low)],
+            None => [inverse(self.high), inverse(self.low)],
+        };
+        Verdict {
+            variant: self.baseline.clone(),
+            baseline: self.variant.clone(),
+            ratio: inverse(self.ratio),
+            difference: negative(self.difference),
+            baseline_mean: self.baseline_mean.map(|mean| mean + self.difference.unwrap_or(0.0)),
+            low,
+            high,
+            word: match self.word {
+                Word::Lower => Word::Higher,
+                Word::Higher => Word::Lower,
+                word => word,
+            },
+            ..self.clone()
+        }
+    }
+
     /// Whether this is the A/A control's: the baseline measured a second time, under its other name.
     pub fn is_control(&self) -> bool {
         self.variant == control_of(&self.baseline)

@@ -9,6 +9,7 @@ use widthwise_experiment::Experiment;
 use crate::effect::Scale;
 use crate::{Judgement, Verdict, Word};
 use figures::Figures;
+pub use figures::Size;
 
 /// A ratio as a difference in per cent, with this number of decimals: `−14.8 %`, `+38 %`, `0.0 %`.
 pub fn percent(ratio: f64, digits: usize) -> String {
@@ -66,6 +67,11 @@ pub fn interval(verdict: &Verdict) -> String {
 /// The figures of a verdict with any word, as [`interval`] writes them; absent where it has none.
 pub fn numbers(verdict: &Verdict) -> Option<String> {
     Figures::of(verdict).map(|figures| figures.cell())
+}
+
+/// The size of a verdict's difference, as [`sentence`] writes it; absent where it has no ratio.
+pub fn size(verdict: &Verdict) -> Option<Size> {
+    Size::of(verdict)
 }
 
 /// A verdict's detection floor, as a fraction or as an amount: `0.8 %`, `3 kB`. A large one is the same ratio in both directions, and

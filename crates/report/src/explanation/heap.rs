@@ -42,7 +42,7 @@ impl Heap<'_> {
         let processes = self.heaps.b.map_or(1, |b| b.processes).max(self.heaps.a.processes);
         let metric = if processes > 1 { "peak_heap_sum" } else { "peak_heap" };
         let [baseline, variant] = self.peaks();
-        Measured { metric, unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2] }
+        Measured { metric, unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2], estimate: None }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use widthwise_experiment::units::Unit;
+use widthwise_verdict::wording::Size;
 use widthwise_verdict::Word;
 
 use crate::text::Palette;
@@ -74,12 +75,14 @@ pub struct Measured {
     pub basis: Basis,
     /// The upper bounds of both, where the values are only lower bounds; infinite where there is none.
     pub uppers: [Option<f64>; 2],
+    /// The verdict's estimate of the difference, where there is one: it is of paired runs, and need not be that of both values.
+    pub estimate: Option<Size>,
 }
 
 impl Measured {
     /// A metric that was counted in files.
     pub fn counted(metric: &'static str, unit: Unit, [baseline, variant]: [i64; 2]) -> Measured {
-        Measured { metric, unit, baseline, variant, basis: Basis::Counted, uppers: [None; 2] }
+        Measured { metric, unit, baseline, variant, basis: Basis::Counted, uppers: [None; 2], estimate: None }
     }
 
     /// Whether one of the values is only a lower bound.
@@ -142,6 +145,7 @@ impl Measured {
             reason: reason.filter(|_| amount != 0),
             basis: self.basis,
             uppers: self.uppers,
+            estimate: self.estimate,
         }
     }
 }
@@ -174,6 +178,9 @@ pub struct Unexplained {
     /// The upper bounds of both values, where these are only lower bounds.
     #[serde(skip)]
     pub uppers: [Option<f64>; 2],
+    /// The verdict's estimate of the difference.
+    #[serde(skip)]
+    pub estimate: Option<Size>,
 }
 
 impl Unexplained {

@@ -159,9 +159,15 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         return format!("{variant} {verb} {word} {object} than {baseline} ({noun} {from} → {to}).");
     }
     let difference = quantity((rest.variant - rest.baseline).abs());
-    let by = match rest.baseline {
-        0 => difference.clone(),
-        baseline => share(100.0 * (rest.variant - rest.baseline).abs() as f64 / baseline as f64),
+    // The verdict's figure, as everywhere in the report.
+    let (by, than) = match (rest.estimate, rest.baseline) {
+        (Some(size), _) if size.is_multiple => (format!("{size} as much"), "as"),
+        (Some(size), _) => (format!("{size} {word}"), "than"),
+        (None, 0) => (format!("{difference} {word}"), "than"),
+        (None, baseline) => {
+            let of_values = share(100.0 * (rest.variant - rest.baseline).abs() as f64 / baseline as f64);
+            (format!("{of_values} {word}"), "than")
+        }
     };
     // Both may round to one number.
     let change = match (from == to, is_less) {
@@ -169,18 +175,36 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         (true, true) => format!("{from}, {difference} {less} in {variant}"),
         (true, false) => format!("{from}, {difference} {more} in {variant}"),
     };
+    // The points are those of the typical values, which may differ by another share than paired runs.
+    let other = rest.estimate.filter(|_| rest.baseline != 0).and_then(|size| {
+        let of_values = size.like(rest.variant as f64 / rest.baseline as f64).to_string();
+        (of_values != size.to_string()).then_some(of_values)
+    });
+    let (typical, other) = match other {
+        Some(other) => ("typical ", format!(", which differ by {other}")),
+        None => ("", String::new()),
+    };
     // Points count in the direction of the difference.
     let sign = if is_less { -1.0 } else { 1.0 };
-    let mut text = format!("{variant} {verb} {by} {word} {object} than {baseline} ({noun} {change})");
-    let points = points(rest, parts, sign);
-    if !points.is_empty() {
-        text.push_str(": ");
-        text.push_str(&points.join(", "));
+    let mut text =
+        format!("{variant} {verb} {by} {object} {than} {baseline} ({typical}{noun} {change}{other})");
+    // Parts of what was measured are guesses where their certainty is low.
+    let is_cause = |part: &&Part| part.is_named() || rest.basis == Basis::Counted;
+    let (causes, guesses): (Vec<&Part>, Vec<&Part>) = parts.iter().copied().partition(is_cause);
+    let mut clauses = Vec::new();
+    let named = points(rest, &causes, sign);
+    if !named.is_empty() {
+        clauses.push(named.join(", "));
     }
-    if rest.points.abs() >= LEAST {
-        let begin = if points.is_empty() { ": " } else { "; " };
-        let noun = if points.is_empty() { " points" } else { "" };
-        text.push_str(&format!("{begin}{}{noun} not explained", number(sign * rest.points)));
+    let guessed = sign * guesses.iter().map(|part| part.points).sum::<f64>();
+    for (points, what) in [(guessed, "of low certainty"), (sign * rest.points, "not explained")] {
+        if points.abs() >= LEAST {
+            let noun = if clauses.is_empty() { " points" } else { "" };
+            clauses.push(format!("{}{noun} {what}", number(points)));
+        }
+    }
+    if !clauses.is_empty() {
+        text.push_str(&format!(": {}", clauses.join("; ")));
     }
     text.push('.');
     text
@@ -248,8 +272,15 @@ mod tests {
 
     fn sentence(basis: Basis, values: [i64; 2], amounts: &[(&str, &str, i64)]) -> String {
         let [baseline, variant] = values;
-        let measured =
-            Measured { metric: "max_rss", unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2] };
+        let measured = Measured {
+            metric: "max_rss",
+            unit: Unit::Bytes,
+            baseline,
+            variant,
+            basis,
+            uppers: [None; 2],
+            estimate: None,
+        };
         let part = |(cause, place, amount): &(&str, &str, i64)| {
             measured.part(*cause, *place, *amount, Certainty::High)
         };
@@ -294,6 +325,31 @@ mod tests {
             parts,
             "beyond the spread of the recordings: −24 points are pointers in Node (a.cpp:3), 20 stacks."
         );
+    }
+
+    #[test]
+    fn a_part_of_low_certainty_is_no_cause() {
+        let of = |certainty| {
+            let measured = Measured {
+                metric: "max_rss",
+                unit: Unit::Bytes,
+                baseline: 1000,
+                variant: 1500,
+                basis: Basis::Judged(Word::Higher),
+                uppers: [None; 2],
+                estimate: None,
+            };
+            let parts = [
+                measured.part("larger blocks", "a.c:1", 400, certainty),
+                measured.part("stacks", "", 80, Certainty::Medium),
+            ];
+            let parts: Vec<&Part> = parts.iter().collect();
+            let text = of_metric(["x86-64", "x32"], &measured.unexplained(&parts, None), &parts);
+            text.split_once("): ").map(|(_, parts)| parts.to_owned()).unwrap()
+        };
+        let named = "40 points are larger blocks (a.c:1), 8.0 stacks; 2.0 not explained.";
+        assert_eq!([of(Certainty::High), of(Certainty::Medium)], [named; 2]);
+        assert_eq!(of(Certainty::Low), "8.0 points are stacks; 40 of low certainty; 2.0 not explained.");
     }
 
     #[test]

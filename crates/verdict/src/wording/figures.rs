@@ -7,6 +7,46 @@ use crate::Verdict;
 /// From this ratio on a difference is shown as a multiple instead of in per cent.
 const MULTIPLE: f64 = 10.0;
 
+/// The size of a judged difference as sentences write it, without its sign and its interval: `31.0 %`, `12.3 times`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size {
+    /// Per cent, or the multiple.
+    value: f64,
+    digits: usize,
+    /// Whether it is a multiple.
+    pub is_multiple: bool,
+}
+
+impl Size {
+    /// Of a verdict that has a ratio.
+    pub(super) fn of(verdict: &Verdict) -> Option<Size> {
+        match Figures::of(verdict)? {
+            Figures::Percent(Signed { estimate, digits, .. }) => {
+                Some(Size { value: estimate.abs(), digits, is_multiple: false })
+            }
+            Figures::Multiple { ratio, digits, .. } => Some(Size { value: ratio, digits, is_multiple: true }),
+            Figures::Amount { .. } => None,
+        }
+    }
+
+    /// The size of another ratio, in the form and with the digits of this one.
+    pub fn like(&self, ratio: f64) -> Size {
+        let value = if self.is_multiple { ratio } else { (100.0 * (ratio - 1.0)).abs() };
+        Size { value, ..*self }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Size { value, digits, is_multiple } = *self;
+        let unit = if is_multiple { "times" } else { "%" };
+        match digits {
+            0 => write!(f, "{} {unit}", Quantity { value: value.round(), unit: Unit::Count }),
+            _ => write!(f, "{value:.digits$} {unit}"),
+        }
+    }
+}
+
 /// The form of a verdict's figures.
 pub(super) enum Figures {
     /// A ratio as a difference in per cent.

@@ -10,6 +10,7 @@ use widthwise_report::explanation::memory::{Allocated, Memory, Origin, Recording
 use widthwise_report::explanation::{Basis, Measured, Part};
 use widthwise_report::memory::{how, near_peaks, portraits};
 use widthwise_report::Comparison;
+use widthwise_verdict::{wording, Verdict, Word};
 
 use super::heaps::Heaps;
 use crate::output;
@@ -60,7 +61,7 @@ impl Sources<'_> {
         if self.heaps.is_none() {
             missing.push(self.command("--heap", "records what the program allocates, by site and type"));
         }
-        let says = self.verdict(measured.metric).map(|(_, says)| says);
+        let says = self.verdict(measured.metric).map(|verdict| format!("{}.", wording::sentence(&verdict)));
         let allocated = self.allocated();
         let recordings = self.recordings(resident.as_ref().map(|sides| sides[0].origin));
         let Sources { heap, variables, top, .. } = self;
@@ -87,17 +88,13 @@ impl Sources<'_> {
         )
     }
 
-    /// The verdict on both in that metric, where one of them is the campaign's baseline: its word, and the sentence.
-    fn verdict(&self, name: &str) -> Option<(widthwise_verdict::Word, String)> {
+    /// The verdict on both in that metric, the first one being the baseline; none where neither is the campaign's.
+    fn verdict(&self, name: &str) -> Option<Verdict> {
         let [a, b] = self.names;
         let verdict = self.comparison.between(metric::find(name)?, a, b)?;
-        let is_reversed = verdict.variant != b;
-        let word = match verdict.word {
-            widthwise_verdict::Word::Lower if is_reversed => widthwise_verdict::Word::Higher,
-            widthwise_verdict::Word::Higher if is_reversed => widthwise_verdict::Word::Lower,
-            word => word,
-        };
-        Some((word, format!("{}.", widthwise_verdict::wording::sentence(verdict))))
+        // A reason why there is none is about the campaign's variant.
+        let is_difference = matches!(verdict.word, Word::Lower | Word::Higher);
+        Some(if verdict.variant != b && is_difference { verdict.reversed() } else { verdict.clone() })
     }
 
     fn measured(&self, name: &'static str) -> Option<Measured> {
@@ -105,9 +102,11 @@ impl Sources<'_> {
         let [from, to] = self.names.map(|name| self.comparison.typical(name, found));
         let (from, to) = (from?, to?);
         let (baseline, variant) = (from.value.round() as i64, to.value.round() as i64);
-        let basis = self.verdict(name).map_or(Basis::Unjudged, |(word, _)| Basis::Judged(word));
+        let verdict = self.verdict(name);
+        let basis = verdict.as_ref().map_or(Basis::Unjudged, |verdict| Basis::Judged(verdict.word));
         let uppers = [from.upper, to.upper];
-        Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis, uppers })
+        let estimate = verdict.as_ref().and_then(wording::size);
+        Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis, uppers, estimate })
     }
 
     /// The largest readings of the memory series; nothing where one variant was not read near its peak.
