@@ -1,11 +1,12 @@
 //! Explanations: their texts are harmless, and state no more than what is known.
 
 use serde_json::Value;
+use widthwise_anatomy::heap::Composition;
 use widthwise_experiment::memory::Class;
 use widthwise_experiment::metric::find;
 use widthwise_experiment::units::Unit;
 use widthwise_report::explanation::function::Function;
-use widthwise_report::explanation::memory::{Memory, Origin, Recordings, Resident, Use};
+use widthwise_report::explanation::memory::{Allocated, Memory, Origin, Recordings, Resident, Use};
 use widthwise_report::explanation::{Basis, Certainty, Explanation, Measured, Part, Section};
 use widthwise_report::text::Palette;
 use widthwise_verdict::{wording, Word};
@@ -153,6 +154,45 @@ fn memory(metric: &'static str, origin: Origin) -> Memory {
         missing: Vec::new(),
         remarks: Vec::new(),
     }
+}
+
+#[test]
+fn copies_after_a_fork_are_neither_unwritten_memory_nor_mappings_of_no_known_owner() {
+    const CAUSE: &str = "memory copied after a fork, kept, or not resident";
+    // Both allocate 30 MB before they fork and share a mapping of 5 MB, which is no anonymous memory. All of it is written to. The
+    // variant's children write to 9 MB more of what they inherit.
+    let composition = Composition {
+        blocks: 1,
+        requested: 30_000_000,
+        mapped: 30_000_000,
+        own: 5_000_000,
+        ..Composition::default()
+    };
+    let one = Allocated { composition, peak_heap: 30_000_000, word: 8, is_glibc: true };
+    let parts = |processes| {
+        let resident = [33_000_000, 42_000_000].map(|bytes| Resident {
+            bytes: [(Use::Class(Class::Mmapped), bytes)].into(),
+            origin: Origin::Series,
+            processes,
+        });
+        let both = resident.each_ref().map(|one| vec![one.clone(); 6]);
+        let recordings = Recordings { resident: both, allocated: [vec![one; 6], vec![one; 6]] };
+        let measured = Measured {
+            baseline: 33_000_000,
+            variant: 42_000_000,
+            ..memory("tree_peak", Origin::Series).measured
+        };
+        let memory = Memory {
+            measured,
+            resident: Some(resident),
+            allocated: Some([one; 2]),
+            recordings,
+            ..memory("tree_peak", Origin::Series)
+        };
+        memory.parts().into_iter().map(|part| (part.cause, part.amount, part.certainty)).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(4), [(CAUSE.to_owned(), 9_000_000, Certainty::Low)]);
+    assert!(parts(1).iter().all(|(cause, ..)| cause != CAUSE), "nothing was forked");
 }
 
 #[test]

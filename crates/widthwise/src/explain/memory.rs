@@ -31,6 +31,11 @@ pub struct Sources<'a> {
     pub top: usize,
 }
 
+/// Why what is resident beyond the blocks of several processes is one part.
+const SEVERAL: &str = "What is resident beyond the blocks is one part for several processes, of low certainty: pages that a \
+    process copies after a fork, what the allocator keeps and what is never written to are not told apart. (A block from before a \
+    fork counts once in the recording, and each copied page once more in the reading, which is of another moment.)";
+
 impl Sources<'_> {
     /// The section; none where max RSS of one of them was not measured.
     pub fn section(self) -> Option<Memory> {
@@ -56,6 +61,9 @@ impl Sources<'_> {
             }
             None => self.measured("max_rss")?,
         };
+        if is_tree && measured.metric == "tree_peak" && self.heaps.is_some() {
+            remarks.push(SEVERAL.to_owned());
+        }
         // Parts of a whole tree do not sum to the largest process.
         let resident = resident.filter(|_| !is_tree || measured.metric == "tree_peak");
         if self.heaps.is_none() {

@@ -137,6 +137,13 @@ fn beyond_blocks(
         [0, 1].map(|side| of(&resident[side], &heap.allocated[side]))
     };
     let (brk, mapped) = (of_both(&in_heap), of_both(&in_mappings));
+    // A block from before a fork counts once in the recording, and its copied pages count once more in the reading. The reading of
+    // several processes and their recording are of different moments, too: what is kept or not resident is not known of them.
+    if resident.iter().any(|side| side.processes > 1) {
+        let amount = brk[1] + mapped[1] - brk[0] - mapped[0];
+        let cause = "memory copied after a fork, kept, or not resident";
+        return vec![measured.part(cause, NOWHERE, amount, Certainty::Low)];
+    }
     // What max RSS has and the reading lacks was written to after the reading.
     let whole = [measured.baseline, measured.variant];
     let untouched = |side: usize, resident: &Resident, of: &Allocated| {
