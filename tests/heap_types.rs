@@ -477,3 +477,28 @@ fn structures_of_one_name_in_two_source_files_are_two_types() {
         .collect();
     assert_eq!(rows, [[1000, 1000, 40, 20], [1000, 1000, 16, 8]]);
 }
+
+#[test]
+fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
+    let lab = Laboratory::new();
+    for options in ["-O1 -fno-builtin", "-O0"] {
+        let a = recorded(&lab, "gcc", "two_calls.c", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let json = explained(&lab, &a, &recorded(&lab, "gcc", "two_calls.c", options, *abi));
+            sums_are_exact(&json);
+            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
+            for (name, causes) in [
+                ("node", [("pointers", -8), ("tail padding", -4)]),
+                ("twin", [("pointers", -8), ("tail padding", -4)]),
+                ("lone", [("pointers", -8), ("long", -4)]),
+            ] {
+                assert_eq!(objects(&json, name), [COUNT, COUNT], "{name} {context}");
+                assert_eq!(row(&json, name), known(COUNT, [24, 12], &causes), "{name} {context}");
+            }
+            let rows = json["types"]["types"].as_array().unwrap().iter();
+            let buffers = rows.filter(|row| row["type"].is_null() && row["a"]["bytes"] == row["b"]["bytes"]);
+            let bytes: i64 = buffers.map(|row| row["a"]["bytes"].as_i64().unwrap()).sum();
+            assert!(bytes >= (156 + 120 + 192) * COUNT, "{bytes} {context}");
+        }
+    }
+}

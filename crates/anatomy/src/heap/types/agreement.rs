@@ -1,9 +1,12 @@
 //! What the two sides of a comparison say of each other's types: a type has to fit the blocks of both.
 
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::found::Found;
 use super::model::Source;
+use super::program_types::ProgramTypes;
 use super::side::Blocks;
 use crate::certainty::Certainty;
 use crate::heap::profile::Values;
@@ -35,9 +38,14 @@ pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {
         of_a.sort_by_key(|index| order(a, index));
         of_b.sort_by_key(|index| order(b, index));
         if of_a.len() != of_b.len() {
+            // Which blocks are which is not known, unless they are equal.
+            for (one, other) in of_a.iter().flat_map(|one| of_b.iter().map(move |other| (*one, *other))) {
+                without_types_of_another_size(&mut a[one], &mut b[other], |found, own| !found.is_object(own));
+            }
             continue;
         }
         for (one, other) in of_a.into_iter().zip(of_b) {
+            without_types_of_another_size(&mut a[one], &mut b[other], |_, _| true);
             decide(&mut a[one], &mut b[other]);
         }
     }
@@ -50,6 +58,29 @@ fn is_open(block: &Blocks) -> bool {
         matches!(found.source, Constructor | Call | SourceLine | VirtualTable | Variables)
     };
     block.found.as_ref().is_none_or(is_of_code)
+}
+
+/// As many blocks of as many bytes in both programs do not depend on the size of a type: a type that has another size in the other
+/// program is not theirs. Their size is a multiple of it by chance, where it is the type of another call in the line.
+fn without_types_of_another_size(a: &mut Blocks, b: &mut Blocks, is_meant: fn(&Found, &Values) -> bool) {
+    let amount = |blocks: &Blocks| (blocks.values.peak_count, blocks.values.peak_bytes);
+    if amount(a) != amount(b) {
+        return;
+    }
+    let without = |own: &mut Blocks, other: &[Rc<ProgramTypes>]| {
+        let values = own.values;
+        let is_possible = |found: &Found| {
+            let elsewhere = other.iter().find_map(|file| file.find(&found.name)).map(|known| known.size);
+            !is_meant(found, &values)
+                || elsewhere.is_none()
+                || found.size.is_none()
+                || elsewhere == found.size
+        };
+        own.found = own.found.take().filter(is_possible);
+        own.candidates.retain(is_possible);
+    };
+    without(a, &b.files);
+    without(b, &a.files);
 }
 
 /// A type that fits both sides.

@@ -33,14 +33,14 @@ impl Mention {
     }
 }
 
-/// How many calls in a line allocate: `new`, and functions with `alloc` in their names.
+/// How many calls in a line allocate: `new`, and functions with `alloc` or `memalign` in their names.
 pub fn allocating_calls(line: &str) -> usize {
     let code = without_texts(line);
     let made = code.match_indices("new").filter(|(at, _)| is_word(&code, *at, 3)).count();
     let called = code.match_indices('(').filter(|(open, _)| {
         let name = last_word(&code[..*open]).to_lowercase();
         // `allocate(` is the declaration of an allocator's function more often than a call.
-        name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
+        name.contains("memalign") || name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
     });
     made + called.count()
 }
@@ -418,6 +418,7 @@ mod tests {
         for (line, calls) in [
             ("a = malloc(sizeof *a); a->base = xmalloc (9);", 2),
             ("p = new Node(new Leaf);", 2),
+            ("if (posix_memalign(&q, 16, 156) || !(p = aligned_alloc(16, sizeof *p))) abort();", 2),
             ("p = PyMem_Malloc(renew(4)); dealloc(q); // malloc(1)", 1),
             ("T *allocate(size_t n) { return (T *)malloc(n * sizeof(T)); }", 1),
             ("free(p); puts(\"malloc(\");", 0),
