@@ -502,3 +502,21 @@ fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
         }
     }
 }
+
+#[test]
+fn structures_that_are_declared_in_functions_have_their_causes() {
+    let lab = Laboratory::new();
+    for options in ["-O1", "-O0"] {
+        let a = recorded(&lab, "gcc", "local_types.c", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let json = explained(&lab, &a, &recorded(&lab, "gcc", "local_types.c", options, *abi));
+            sums_are_exact(&json);
+            let numbers = known(COUNT, [48, 24], &[("long", -16), ("pointers", -4), ("holes", -4)]);
+            assert_eq!(row(&json, "numbers()::local"), numbers, "{options} {abi:?}");
+            let pointers = known(COUNT, [48, 24], &[("pointers", -24)]);
+            assert_eq!(row(&json, "pointers()::local"), pointers, "{options} {abi:?}");
+            let single = known(COUNT, [16, 8], &[("pointers", -4), ("tail padding", -4)]);
+            assert_eq!(row(&json, "named_in_the_line()::single"), single, "{options} {abi:?}");
+        }
+    }
+}

@@ -246,15 +246,24 @@ fn fitting(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>], source:
             fit(&target.name, known.size, id, origin, source)
         }
         None => {
-            // Several types of that name: the one with the size that the unit says.
+            // Several types of that name: the one with the size that the unit says. Or one whose scope the unit names otherwise.
             let size = target.size?;
+            let key = names::type_name_key(&target.name);
             let of_size = files.iter().find_map(|file| {
-                let ids = file.with_plain_name(plain(&target.name));
-                let mut ids = ids.into_iter().filter(|id| {
-                    file.layouts.size(*id) == size
-                        && names::type_name_key(&file.layouts.name(*id)) == names::type_name_key(&target.name)
-                });
-                Some((file.clone(), ids.next()?))
+                let named = |is_it: &dyn Fn(&str) -> bool| {
+                    let mut ids = file.with_plain_name(plain(&target.name));
+                    ids.retain(|id| {
+                        let name = names::type_name_key(&file.layouts.name(*id));
+                        file.layouts.size(*id) == size && is_it(&name)
+                    });
+                    ids
+                };
+                let same = named(&|name| name == key).first().copied();
+                let alone = || match named(&|name| name.ends_with(&format!("::{key}")))[..] {
+                    [only] => Some(only),
+                    _ => None,
+                };
+                Some((file.clone(), same.or_else(alone)?))
             });
             fit(&target.name, size, of_size, origin, source)
         }

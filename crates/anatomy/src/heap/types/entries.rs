@@ -330,7 +330,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The name with its namespaces and classes. A structure without a name has that of its typedef.
+    /// The name with its namespaces, classes and functions. A structure without a name has that of its typedef.
     fn qualified(&self, own: u32, from: u32) -> Option<String> {
         let named = if self.at(own).name.is_some() { own } else { self.last_typedef(from, own)? };
         let mut name = self.at(named).name.map(text)?;
@@ -340,15 +340,37 @@ impl<'a> Entries<'a> {
                 break;
             }
             let entry = self.at(at);
-            let is_scope = entry.is_aggregate() || entry.tag == dw::DW_TAG_namespace;
-            if !is_scope {
-                break;
-            }
-            let scope = entry.name.map_or("(anonymous namespace)".to_owned(), text);
-            name = format!("{scope}::{name}");
-            at = entry.parent;
+            at = match entry.tag {
+                dw::DW_TAG_lexical_block => entry.parent,
+                // `run()::Local`, as the layouts have it. A member function is declared in its class.
+                dw::DW_TAG_subprogram => {
+                    let function = self.declaration(at);
+                    let of_function = self.at(function);
+                    name = format!("{}()::{name}", of_function.name.map_or("(function)".to_owned(), text));
+                    of_function.parent
+                }
+                tag if entry.is_aggregate() || tag == dw::DW_TAG_namespace => {
+                    let scope = entry.name.map_or("(anonymous namespace)".to_owned(), text);
+                    name = format!("{scope}::{name}");
+                    entry.parent
+                }
+                _ => break,
+            };
         }
         Some(name)
+    }
+
+    /// The entry that names a function: itself, or the one that it is a copy of.
+    fn declaration(&self, function: u32) -> u32 {
+        let mut at = function;
+        for _ in 0..MOST_STEPS {
+            let entry = self.at(at);
+            match entry.origin.filter(|_| entry.name.is_none()).and_then(|origin| self.find(origin)) {
+                Some(origin) => at = origin,
+                None => break,
+            }
+        }
+        at
     }
 
     /// The typedef that names a structure without a name, on the way to it.
