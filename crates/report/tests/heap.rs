@@ -1,8 +1,12 @@
-//! The heap in a campaign's page: flame graphs, and their script.
+//! The heap: as text and JSON, and in a campaign's page with flame graphs and their script.
 
-use crate::campaign::{laid, BASELINE, DIFFERENT, SLOW, UNSUPPORTED};
+use serde_json::Value;
+
+use crate::campaign::{heap_side, laid, BASELINE, DIFFERENT, SLOW, UNSUPPORTED};
+use widthwise_report::heap::{Explanation, RssSummary, Side};
 use widthwise_report::html::flame::{script_source, SCRIPT};
 use widthwise_report::html::render;
+use widthwise_report::text::Palette;
 
 const PROMISE: &str = "fill(unsigned long)";
 
@@ -124,4 +128,61 @@ fn many_variants_with_large_heaps_make_a_page_of_limited_size() {
     assert_eq!(page.matches("<figure class=\"flame\">").count(), 4);
     assert!(page.contains("variant 4") && page.contains("widthwise explain --heap A B --html=FILE"));
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
+}
+
+/// The heap of two variants whose RSS was read in three recordings each: bytes that were resident, and the allocator's for what was requested.
+fn explained(resident: [[u64; 3]; 2], live: [[u64; 3]; 2]) -> (String, Value) {
+    let side = |name: &str, resident: [u64; 3], live: [u64; 3]| {
+        let mut side = heap_side(name, 5_000_000, String::new());
+        for (recording, (resident_bytes, live_bytes)) in
+            side.recordings.iter_mut().zip(resident.into_iter().zip(live))
+        {
+            let (asked_bytes, samples, held) = (live_bytes, 700, 0.93);
+            recording.system = Some(RssSummary {
+                resident_bytes,
+                live_bytes,
+                asked_bytes,
+                samples,
+                held,
+                ..RssSummary::default()
+            });
+        }
+        Side { system: RssSummary::mean(&side.recordings), ..side }
+    };
+    let (a, b) = (side("wide", resident[0], live[0]), side("narrow", resident[1], live[1]));
+    let explanation = Explanation {
+        program: "arena",
+        a: &a,
+        b: Some(&b),
+        pairs: &[],
+        site_peaks: &[],
+        types: None,
+        max_rss: None,
+        wrappers: &[],
+        top: 20,
+        equal_within: 0.01,
+    };
+    let text = explanation.terminal(110, &Palette::plain());
+    let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    (text, serde_json::from_str(&explanation.json().unwrap()).unwrap())
+}
+
+#[test]
+fn a_mean_of_rss_is_called_lower_in_the_text_if_it_is_in_the_json() {
+    let verdict = |json: &Value| {
+        let all = json["differences"].as_array().unwrap();
+        all.iter().find(|one| one["quantity"] == "mean_resident").unwrap()["verdict"].clone()
+    };
+    let live = [[5_115_111, 5_238_149, 5_149_519], [2_930_000, 2_860_000, 2_940_000]];
+    // RSS differs beyond the recordings' spread. Whether it does by another factor than the heap is within it.
+    let (text, json) =
+        explained([[4_528_569, 4_585_288, 4_578_822], [2_532_531, 2_518_190, 2_574_765]], live);
+    assert_eq!(verdict(&json), "lower", "{json:#}");
+    assert!(text.contains("the system gives 44 % less for the heap (4.56 MB → 2.54 MB)"), "{text}");
+    assert!(text.contains("do not establish whether both differ by the same factor"), "{text}");
+    assert!(!text.contains("do not establish a difference"), "{text}");
+    let (text, json) =
+        explained([[4_528_569, 3_185_288, 4_978_822], [2_532_531, 4_118_190, 2_074_765]], live);
+    assert_eq!(verdict(&json), "inconclusive", "{json:#}");
+    assert!(text.contains("these recordings do not establish a difference"), "{text}");
 }

@@ -399,6 +399,19 @@ impl Explanation<'_> {
                  recordings of one variant do."
             )];
         }
+        if resident.is_clear() {
+            return vec![format!(
+                "On average over the run the system gives {} for the heap ({} → {}), and the program requests {} ({} → {}{})\
+                 {rounding}: these recordings do not establish whether both differ by the same factor.",
+                less(resident),
+                bytes(resident.a),
+                bytes(resident.b),
+                less(asked),
+                bytes(asked.a),
+                bytes(asked.b),
+                with_mappings(&[a, b], asked.a.min(asked.b))
+            )];
+        }
         vec![format!(
             "On average over the run the system gives {averages}: these recordings do not establish a difference."
         )]
