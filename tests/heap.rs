@@ -586,3 +586,33 @@ fn logs_of_a_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
     words.extend(third[..2].iter().chain([&other, &more[0]]).map(|log| log.to_str().unwrap()));
     lab.widthwise(&words).refuses(2, &["3 recordings"]);
 }
+
+#[test]
+fn of_a_variant_that_is_not_compared_no_heap_is_recorded_and_the_advice_is_another_campaign() {
+    let lab = Laboratory::new();
+    lab.write(
+        "tells.c",
+        "#include <stdio.h>\n#include <stdlib.h>\nvoid *volatile kept;\n\
+         int main(void) {\n  kept = malloc(100000);\n  return printf(\"%zu\\n\", sizeof(void *)) < 0;\n}\n",
+    );
+    let words = "tells.c --abi x86-64,i386 --rounds 1 --warmup 0";
+    let compared = |more: &str| lab.compare(&format!("{words} {more}"));
+    assert_eq!(compared("").status, Some(1));
+    let output = lab.widthwise("compare --resume .widthwise/latest --heap=2");
+    assert_eq!(output.status, Some(1), "{output:?}");
+    let reason = "not compared, since its output differs from the baseline's";
+    assert!(words_of(&output.stderr).contains(&format!("no --heap runs of i386: {reason}")), "{output:?}");
+    let page = lab.read(".widthwise/latest/report.html");
+    assert!(page.contains("the heap was not recorded (not compared") && !page.contains("--resume"), "{page}");
+    for words in ["explain", "explain --heap x86-64 i386"] {
+        let output = lab.widthwise(words);
+        let text = words_of(&format!("{}{}", output.stdout, output.stderr));
+        assert!(text.contains(reason) && text.contains("--allow-different-output"), "{words}: {text}");
+        assert!(!text.contains("--resume"), "{words}: {text}");
+    }
+    // The advice works.
+    let output = compared("--heap=2 --allow-different-output");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let output = lab.widthwise("explain --heap x86-64 i386");
+    assert!(output.status == Some(0) && output.stdout.contains("peak heap"), "{output:?}");
+}

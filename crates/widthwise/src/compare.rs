@@ -369,6 +369,11 @@ impl Compare {
         let end = emulated_machine::count(experiment, plan, everyone, runner, recorder)?;
         // The passes that follow make few and long runs, and no rounds.
         recorder.archive.end_batch().map_err(RoundsError::Observer)?;
+        let asked = [("--heap", self.heap.is_some()), ("--functions", self.functions)];
+        let makes_runs = end == End::Enough && is_native;
+        for (flag, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked && makes_runs) {
+            recorder.says_who_is_left_out(flag);
+        }
         let end = match self.heap {
             Some(Recordings(number)) if end == End::Enough && is_native => {
                 heap::record(plan, &prepared.compilers, number, runner, recorder)?

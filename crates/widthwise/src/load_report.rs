@@ -85,7 +85,7 @@ impl LoadedReport {
     /// Reads the heap recordings of a comparison, too: only its page shows them.
     pub fn with_heap(mut self, archive: &Archive) -> LoadedReport {
         if let Body::Comparison { heap, .. } = &mut self.body {
-            *heap = heap::recorded(archive);
+            *heap = heap::recorded(archive, &self.samples.statuses);
         }
         self
     }

@@ -20,6 +20,7 @@ mod preparation;
 mod programs;
 mod progress;
 mod report;
+mod runs_of_their_own;
 mod scale;
 mod session;
 mod toolchains;

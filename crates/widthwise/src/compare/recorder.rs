@@ -12,12 +12,13 @@ use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::plan::Participant;
 use widthwise_measure::rounds::Next;
 use widthwise_measure::run::result::RunResult;
+use widthwise_report::format::named;
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, judge, power, wording, Evidence, Verdict, FEWEST_PAIRS};
 
 use crate::compare::max_time::Pace;
-use crate::interrupt;
 use crate::progress::Progress;
+use crate::{interrupt, runs_of_their_own};
 
 /// What is known so far, for the progress line.
 struct Estimate {
@@ -163,6 +164,23 @@ impl<'a> Recorder<'a> {
     /// One line that stays.
     pub fn says(&self, text: &str) {
         self.progress.say(&format!("  {text}"));
+    }
+
+    /// That runs of their own, which a flag asks for, are not made of variants that are not compared.
+    pub fn says_who_is_left_out(&self, flag: &str) {
+        let names = self.experiment.variants.iter().map(|variant| &variant.name);
+        let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
+        for (name, status) in names.filter_map(|name| Some((name, self.statuses.get(name)?))) {
+            let Some(why) = runs_of_their_own::obstacle(status) else { continue };
+            let needed = runs_of_their_own::needed(self.archive.folder(), flag, status);
+            match groups.iter_mut().find(|(known, other, _)| (known, other) == (&why, &needed)) {
+                Some((.., names)) => names.push(name.clone()),
+                None => groups.push((why, needed, vec![name.clone()])),
+            }
+        }
+        for (why, needed, names) in groups {
+            self.says(&format!("no {flag} runs of {}: {why}; {needed} has them", named(&names)));
+        }
     }
 
     /// How long they took in this session.

@@ -5,6 +5,7 @@ use std::path::Path;
 use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
 use widthwise_experiment::metric;
 use widthwise_experiment::units::Unit;
+use widthwise_experiment::VariantStatus;
 use widthwise_measure::passes::heap::LargestReading;
 use widthwise_report::explanation::memory::{Allocated, Memory, Origin, Recordings, Resident, Variable};
 use widthwise_report::explanation::{Basis, Measured, Part};
@@ -13,7 +14,7 @@ use widthwise_report::Comparison;
 use widthwise_verdict::{wording, Verdict, Word};
 
 use super::heaps::Heaps;
-use crate::output;
+use crate::runs_of_their_own;
 
 /// What the memory of two variants is known by.
 pub struct Sources<'a> {
@@ -90,10 +91,18 @@ impl Sources<'_> {
 
     /// The command that adds what is missing.
     fn command(&self, flag: &str, does: &str) -> String {
-        format!(
-            "widthwise compare --resume {} {flag} {does}.",
-            output::word(Path::new(&self.comparison.campaign.folder))
-        )
+        let campaign = &self.comparison.campaign;
+        let obstacles = self.names.iter().map(|name| (name, campaign.status(name)));
+        let mut obstacles = obstacles.filter_map(|(name, status)| {
+            Some((format!(" {name} is {}.", runs_of_their_own::obstacle(status)?), status))
+        });
+        let (why, status) = obstacles.next().unwrap_or((String::new(), &VariantStatus::Ready));
+        let needed = runs_of_their_own::needed(Path::new(&campaign.folder), flag, status);
+        let needed = match needed.strip_prefix('a') {
+            Some(rest) => format!("A{rest}"),
+            None => needed,
+        };
+        format!("{needed} {does}.{why}")
     }
 
     /// The verdict on both in that metric, the first one being the baseline; none where neither is the campaign's.

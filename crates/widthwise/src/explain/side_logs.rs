@@ -12,8 +12,8 @@ use widthwise_measure::passes::recordings::KeptRecording;
 use super::log_file;
 use super::trees::{self, Member};
 use crate::failure::Failure;
-use crate::output::{self, short};
-use crate::session;
+use crate::output::short;
+use crate::{runs_of_their_own, session};
 
 /// One side, not read yet.
 pub struct Source {
@@ -130,10 +130,15 @@ impl Wanted {
             }
             Some(source) => Ok(source),
             None => {
-                let folder = short(self.archive.folder());
+                let status =
+                    self.archive.load().map_err(Failure::machine)?.statuses.remove(name).unwrap_or_default();
+                let folder = self.archive.folder();
+                let why =
+                    runs_of_their_own::obstacle(&status).map_or(String::new(), |why| format!(" ({why})"));
                 Err(Failure::request(format!(
-                    "the heap of {name} was not recorded in {folder}; widthwise compare --resume {} --heap records it",
-                    output::word(self.archive.folder())
+                    "the heap of {name} was not recorded in {}{why}; {} records it",
+                    short(folder),
+                    runs_of_their_own::needed(folder, "--heap", &status)
                 )))
             }
         };
