@@ -172,6 +172,23 @@ fn what_a_program_maps_itself_is_a_part() {
     }
 }
 
+#[test]
+fn shared_memory_is_one_part_and_not_memory_that_the_program_maps_itself() {
+    let lab = Laboratory::new();
+    compared(&lab, "shared", "--rounds 1 --heap=2");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        let shared = amount(&document, "max_rss", "shared memory");
+        // To whole pages.
+        assert!((shared + 4 * 4 * COUNT).abs() <= 4096, "{variant}: {shared}");
+        for cause in ["memory that the program maps itself", "allocated memory that is not resident"] {
+            let other = amount(&document, "max_rss", cause);
+            assert!(other.abs() <= 8 << 12, "{variant}: {cause}: {other}");
+        }
+        covers(&document, 0.8);
+    }
+}
+
 /// The certainties of a metric's parts whose cause contains these words.
 fn certainties(document: &Value, metric: &str, cause: &str) -> Vec<String> {
     let parts = document["parts"].as_array().unwrap().iter();

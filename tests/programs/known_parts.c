@@ -1,9 +1,9 @@
 // A program whose memory differs between ABIs by known parts. Everything stays until it ends.
 //
 // known_parts PART: `pointers` allocates COUNT nodes of two pointers each; `variables` fills an array of
-// pointers and one of long; `mapped` maps pages for 4 * COUNT pointers; `stack` fills a deep stack of
-// pointers; `threads` fills THREADS stacks; `alternating FILE` is `pointers` and `mapped`, and every second
-// run of an ABI maps MORE bytes besides. FILE has the number of runs.
+// pointers and one of long; `mapped` maps pages for 4 * COUNT pointers, and `shared` maps shared ones; `stack`
+// fills a deep stack of pointers; `threads` fills THREADS stacks; `alternating FILE` is `pointers` and `mapped`,
+// and every second run of an ABI maps MORE bytes besides. FILE has the number of runs.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void variables(void) {
     }
 }
 
-static void mapped(size_t bytes) {
-    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void mapped(size_t bytes, int sharing) {
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED)
         abort();
     memset(block, 1, bytes);
@@ -92,7 +92,7 @@ static void alternating(const char *file) {
     off_t number = lseek(runs, 0, SEEK_END);
     close(runs);
     pointers();
-    mapped(COUNT * sizeof(void *) + number % 2 * MORE);
+    mapped(COUNT * sizeof(void *) + number % 2 * MORE, MAP_PRIVATE);
 }
 
 int main(int count, char **words) {
@@ -102,7 +102,9 @@ int main(int count, char **words) {
     if (strcmp(part, "variables") == 0)
         variables();
     if (strcmp(part, "mapped") == 0)
-        mapped(4 * COUNT * sizeof(void *));
+        mapped(4 * COUNT * sizeof(void *), MAP_PRIVATE);
+    if (strcmp(part, "shared") == 0)
+        mapped(4 * COUNT * sizeof(void *), MAP_SHARED);
     if (strcmp(part, "alternating") == 0 && count > 2)
         alternating(words[2]);
     if (strcmp(part, "stack") == 0)

@@ -61,6 +61,10 @@ fn memory_that_the_program_maps_follows_every_way_of_mapping_over_it_and_of_movi
     assert_eq!(own(&[memory(), move_with(5)]), (0xd000, 0xd000));
     assert_eq!(own(&[file(), move_with(1)]), (0, 0));
     assert_eq!(own(&[move_with(1)]), (0, 0));
+    // Shared memory is not the process's own.
+    let shared = || map(0x10000, 0x4000, 3, 1 | anonymous);
+    assert_eq!(own(&[shared(), move_with(1), protect(0x80000, 0x4000, 1)]), (0, 0));
+    assert_eq!(own(&[memory(), shared()]), (0, 0x4000));
     // Onto other memory.
     let other = map(0x82000, 0x1000, 3, private | anonymous);
     assert_eq!(own(&[file(), other, move_with(3)]), (0, 0x1000));

@@ -16,7 +16,7 @@ pub struct Composition {
     pub mapped: u64,
     /// Chunks in other arenas.
     pub arenas: u64,
-    /// Memory that the program maps itself, files left out.
+    /// Private memory that the program maps itself, files left out.
     pub own: u64,
 }
 

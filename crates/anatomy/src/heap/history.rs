@@ -16,6 +16,8 @@ use crate::heap::stacks::{StackId, Stacks};
 const MOST_MOMENTS: usize = 2048;
 /// mmap(2), `MAP_ANONYMOUS`: what is mapped without it is a file.
 const ANONYMOUS: u64 = 0x20;
+/// mmap(2), `MAP_SHARED`: the system counts it as shared memory, and not as the process's own.
+const SHARED: u64 = 1;
 /// mremap(2), `MREMAP_DONTUNMAP`: the old range stays mapped.
 const KEEPS_OLD: u64 = 4;
 /// mprotect(2) changes whole pages, of this size in every ABI.
@@ -92,7 +94,7 @@ pub struct Moment {
     pub mapped_bytes: u64,
     /// Of chunks in other arenas.
     pub arena_bytes: u64,
-    /// Bytes of memory, not of files, that the program itself mapped with a protection that allows access.
+    /// Bytes of private memory, not of files, that the program itself mapped with a protection that allows access.
     pub own_bytes: u64,
 }
 
@@ -460,9 +462,10 @@ impl Account {
                 }
                 None => {}
             },
-            EventKind::Mapped { address, bytes, protection, flags, .. } => match flags & ANONYMOUS {
-                0 => self.unmap(address, bytes),
-                _ => self.map(address, bytes, protection != 0),
+            EventKind::Mapped { address, bytes, protection, flags, .. } => match flags & (ANONYMOUS | SHARED)
+            {
+                ANONYMOUS => self.map(address, bytes, protection != 0),
+                _ => self.unmap(address, bytes),
             },
             EventKind::Protected { address, bytes, protection } => {
                 self.protect(address, bytes, protection != 0);
