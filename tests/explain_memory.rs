@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// Pointers of `known_parts.c`.
 const COUNT: i64 = 500_000;
+const MIB: i64 = 1 << 20;
 /// Pointers of a stack.
 const STACK_COUNT: i64 = 900_000;
 
@@ -187,6 +188,24 @@ fn shared_memory_is_one_part_and_not_memory_that_the_program_maps_itself() {
         }
         covers(&document, 0.8);
     }
+}
+
+#[test]
+fn pages_that_a_child_copies_are_not_memory_that_the_allocator_keeps() {
+    let lab = Laboratory::new();
+    compared(&lab, "forked", "--rounds 1 --heap=1 --memory=1");
+    for variant in ["x32", "i386"] {
+        let document = explained(&lab, "x86-64", variant);
+        assert!(amount(&document, "tree_peak", "glibc's block headers") < 0, "{:#}", document["parts"]);
+        assert_eq!(certainties(&document, "tree_peak", "keeps"), [""; 0], "{:#}", document["parts"]);
+        // The child's copies of as many nodes.
+        let copied = amount(&document, "tree_peak", "memory copied after a fork");
+        assert!((-9 * MIB..=-7 * MIB).contains(&copied), "{:#}", document["parts"]);
+        assert_eq!(certainties(&document, "tree_peak", "memory copied after a fork"), ["low"]);
+    }
+    let names = ["x86-64", "i386"].map(|abi| format!("'{abi}/-O1 -g -pthread -fno-builtin'")).join(" ");
+    let text = unfolded(&lab.widthwise(&format!("explain --heap {names}")).stdout);
+    assert!(!text.contains("keeps") && !text.contains("The system sees"), "{text}");
 }
 
 /// The certainties of a metric's parts whose cause contains these words.

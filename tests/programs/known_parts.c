@@ -1,15 +1,17 @@
 // A program whose memory differs between ABIs by known parts. Everything stays until it ends.
 //
-// known_parts PART: `pointers` allocates COUNT nodes of two pointers each; `variables` fills an array of
-// pointers and one of long; `mapped` maps pages for 4 * COUNT pointers, and `shared` maps shared ones; `stack`
-// fills a deep stack of pointers; `threads` fills THREADS stacks; `alternating FILE` is `pointers` and `mapped`,
-// and every second run of an ABI maps MORE bytes besides. FILE has the number of runs.
+// known_parts PART: `pointers` allocates COUNT nodes of two pointers each, and with `forked` a child writes to
+// them, too; `variables` fills an array of pointers and one of long; `mapped` maps pages for 4 * COUNT pointers,
+// and `shared` maps shared ones; `stack` fills a deep stack of pointers; `threads` fills THREADS stacks;
+// `alternating FILE` is `pointers` and `mapped`, and every second run of an ABI maps MORE bytes besides. FILE has
+// the number of runs.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT 500000
@@ -28,7 +30,7 @@ struct node {
 static struct node *volatile table[COUNT];
 static volatile long numbers[COUNT];
 
-static void pointers(void) {
+static struct node *pointers(void) {
     struct node *head = NULL;
     for (int i = 0; i < COUNT; i++) {
         struct node *node = malloc(sizeof(struct node));
@@ -39,6 +41,22 @@ static void pointers(void) {
     }
     if (head->next == NULL)
         abort();
+    return head;
+}
+
+// Parent and child have all nodes, each its own.
+static void forked(void) {
+    struct node *head = pointers();
+    pid_t child = fork();
+    if (child < 0)
+        abort();
+    if (child == 0) {
+        for (struct node *node = head; node != NULL; node = node->next)
+            node->other = NULL;
+        usleep(PAUSE);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
 }
 
 static void variables(void) {
@@ -99,6 +117,8 @@ int main(int count, char **words) {
     const char *part = count > 1 ? words[1] : "";
     if (strcmp(part, "pointers") == 0)
         pointers();
+    if (strcmp(part, "forked") == 0)
+        forked();
     if (strcmp(part, "variables") == 0)
         variables();
     if (strcmp(part, "mapped") == 0)

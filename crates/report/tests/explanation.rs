@@ -168,7 +168,7 @@ fn copies_after_a_fork_are_neither_unwritten_memory_nor_mappings_of_no_known_own
         own: 5_000_000,
         ..Composition::default()
     };
-    let one = Allocated { composition, peak_heap: 30_000_000, word: 8, is_glibc: true };
+    let one = Allocated { composition, peak_heap: 30_000_000, word: 8, is_glibc: true, may_copy: true };
     let parts = |processes| {
         let resident = [33_000_000, 42_000_000].map(|bytes| Resident {
             bytes: [(Use::Class(Class::Mmapped), bytes)].into(),

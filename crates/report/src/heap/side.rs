@@ -35,8 +35,12 @@ pub struct Side {
     pub own_mapped_bytes: u64,
     /// Its highest sum at one time; for several processes, the sum of theirs.
     pub own_mapped_peak_bytes: u64,
-    /// RSS against heap, where RSS was read: means over time, and over all recordings.
+    /// RSS against heap, where RSS was read: means over time, and over all recordings. Absent where a process may have copied pages.
     pub system: Option<RssSummary>,
+    /// Whether a process may have copied pages of a heap that it shared with its parent after a fork: RSS has more than the heap then,
+    /// whatever the allocator keeps.
+    #[serde(skip)]
+    pub may_copy: bool,
     /// Blocks of at least 128 KiB: the number with a mapping of their own, and the number without.
     pub large_blocks: (u64, u64),
     /// Events that were not recorded, for any reason: if there are any, sums and peaks are lower bounds.
@@ -81,6 +85,10 @@ impl Side {
     /// Why no sentence can rest on the RSS that was read, if none can.
     pub fn shortcoming(&self) -> Option<String> {
         match &self.system {
+            _ if self.may_copy => Some(
+                "of what forked processes share, the readings do not tell what a process has copied"
+                    .to_owned(),
+            ),
             Some(summary) => summary.shortcoming(),
             None => self.recordings.iter().filter_map(|one| one.samples).min().map(too_short),
         }

@@ -330,6 +330,7 @@ pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
         own_mapped_peak_bytes: 0,
         incomplete: Vec::new(),
         system: None,
+        may_copy: false,
         large_blocks: (0, 0),
         lost_events: 0,
         broken_stacks: 0,

@@ -89,10 +89,11 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
         return Err(Failure::request(format!("{} has no recording", source.name)));
     };
     let incomplete = incomplete(&sums);
-    let all_allocated = all.iter().filter_map(|one| one.allocated).collect();
+    let all_allocated: Vec<Allocated> = all.iter().filter_map(|one| one.allocated).collect();
     let all_largest = all.iter().filter_map(|one| one.largest.clone()).collect();
     let One { mut side, profile, program, allocated, largest, addresses, .. } = all.swap_remove(typical);
     side.incomplete = incomplete;
+    side.may_copy |= all_allocated.iter().any(|one| one.may_copy);
     // The remarks name what is wrong with any recording; numbers of processes are other ones each time.
     let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
     for remark in of_others {
@@ -164,7 +165,8 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     }
     side.broken_stacks = values.of_broken_stacks(&stacks);
     side.remarks.extend(remarks::of(&processes));
-    side.system = rss_summary(&processes, recording);
+    side.may_copy = may_copy(&processes, recording);
+    side.system = rss_summary(&processes, recording).filter(|_| !side.may_copy);
     let program = main_program(&processes);
     let profile = symbols::profile(&stacks, values.clone(), symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
@@ -219,6 +221,7 @@ fn empty(name: &str, recording: &Recording) -> Side {
         own_mapped_peak_bytes: 0,
         incomplete: recording.failure.iter().cloned().collect(),
         system: None,
+        may_copy: false,
         large_blocks: (0, 0),
         lost_events: 0,
         broken_stacks: 0,
@@ -357,7 +360,15 @@ fn allocated(processes: &[Recorded], recording: &Recording, peak_heap: u64) -> O
         peak_heap,
         word: u64::from(largest.header.word),
         is_glibc: processes.iter().all(|process| process.header.glibc),
+        may_copy: may_copy(processes, recording),
     })
+}
+
+/// Whether a process may have copied pages of a heap that it shared after a fork: it was forked from another one, or left no log.
+fn may_copy(processes: &[Recorded], recording: &Recording) -> bool {
+    let logged: BTreeSet<u32> = processes.iter().map(|process| process.header.process).collect();
+    processes.iter().any(|process| process.forked_from.is_some())
+        || recording.ends.iter().any(|(number, _)| !logged.contains(number))
 }
 
 /// Both views of the heap, by the clock of the logs.

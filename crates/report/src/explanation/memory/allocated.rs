@@ -13,4 +13,6 @@ pub struct Allocated {
     pub word: u64,
     /// Whether the blocks are glibc's.
     pub is_glibc: bool,
+    /// Whether a process may have copied pages of a heap that it shared with its parent after a fork.
+    pub may_copy: bool,
 }

@@ -126,9 +126,6 @@ fn beyond_blocks(
     heap: &HeapParts,
     recordings: &Recordings,
 ) -> Vec<Part> {
-    let in_heap = |resident: &Resident, of: &Allocated| {
-        resident.of(&Use::Class(Class::Heap)) - of.composition.main as i64
-    };
     let in_mappings = |resident: &Resident, Allocated { composition: of, .. }: &Allocated| {
         let allocated = of.mapped.saturating_add(of.arenas).saturating_add(of.own) as i64;
         resident.of(&Use::Class(Class::Mmapped)) - allocated
@@ -136,10 +133,11 @@ fn beyond_blocks(
     let of_both = |of: &dyn Fn(&Resident, &Allocated) -> i64| {
         [0, 1].map(|side| of(&resident[side], &heap.allocated[side]))
     };
-    let (brk, mapped) = (of_both(&in_heap), of_both(&in_mappings));
-    // A block from before a fork counts once in the recording, and its copied pages count once more in the reading. The reading of
-    // several processes and their recording are of different moments, too: what is kept or not resident is not known of them.
-    if resident.iter().any(|side| side.processes > 1) {
+    let (brk, mapped) = (of_both(&beyond_heap), of_both(&in_mappings));
+    // A block from before a fork counts once in the recording, and each page that a process has copied by writing to it once more in
+    // the reading. Nothing tells such pages from what the allocator keeps, and the reading and the recording are of two moments.
+    let is_copying = |side: usize| resident[side].processes > 1 && heap.allocated[side].may_copy;
+    if is_copying(0) || is_copying(1) {
         let amount = brk[1] + mapped[1] - brk[0] - mapped[0];
         let cause = "memory copied after a fork, kept, or not resident";
         return vec![measured.part(cause, NOWHERE, amount, Certainty::Low)];
@@ -148,10 +146,10 @@ fn beyond_blocks(
     let whole = [measured.baseline, measured.variant];
     let untouched = |side: usize, resident: &Resident, of: &Allocated| {
         let later = (whole[side] - resident.total()).max(0);
-        (in_heap(resident, of).min(0) + in_mappings(resident, of).min(0) + later).min(0)
+        (beyond_heap(resident, of).min(0) + in_mappings(resident, of).min(0) + later).min(0)
     };
     let never_written = [0, 1].map(|side| untouched(side, &resident[side], &heap.allocated[side]));
-    let kept = recordings.of_both(PAGE, &|_, resident, of| in_heap(resident, of).max(0));
+    let kept = recordings.of_both(PAGE, &|_, resident, of| beyond_heap(resident, of).max(0));
     let of_never_written = recordings.of_both(PAGE, &untouched);
     let more = |of: [i64; 2]| of[1].max(0) - of[0].max(0);
     let detail = |of: [i64; 2]| change(of.map(|bytes| bytes.unsigned_abs())) + " bytes";
@@ -169,6 +167,11 @@ fn beyond_blocks(
             )
             .with_detail(detail(never_written)),
     ]
+}
+
+/// Resident in the heap segments, and not allocated.
+fn beyond_heap(resident: &Resident, of: &Allocated) -> i64 {
+    resident.of(&Use::Class(Class::Heap)) - of.composition.main as i64
 }
 
 /// Everything else that is resident, by use.
@@ -257,7 +260,7 @@ mod tests {
 
     fn allocated(requested: u64, main: u64, blocks: u64, word: u64) -> Allocated {
         let composition = Composition { blocks, requested, main, ..Composition::default() };
-        Allocated { composition, peak_heap: requested, word, is_glibc: true }
+        Allocated { composition, peak_heap: requested, word, is_glibc: true, may_copy: false }
     }
 
     fn amounts(parts: &[Part]) -> Vec<(&str, i64)> {
@@ -293,6 +296,25 @@ mod tests {
         assert_eq!(certainties, ["high", "high", "high", "low", "low", "low"]);
         let sum: i64 = parts.iter().map(|part| part.amount).sum();
         assert_eq!(sum, resident[1].total() - resident[0].total());
+    }
+
+    #[test]
+    fn what_forked_processes_may_have_copied_is_no_memory_that_the_allocator_keeps() {
+        let of = |processes, may_copy| {
+            let allocated = [allocated(60_000, 60_000, 1, 8), allocated(30_000, 30_000, 1, 4)]
+                .map(|one| Allocated { may_copy, ..one });
+            let resident =
+                [resident(120_000, 0, 0), resident(60_000, 0, 0)].map(|one| Resident { processes, ..one });
+            let heap = HeapParts { allocated, parts: &[] };
+            let all =
+                parts(&measured(120_000, 60_000), Some(&resident), Some(&heap), &[], &Recordings::default());
+            let all = amounts(&all);
+            let has = |cause: &str| all.iter().any(|(own, amount)| own == &cause && *amount == -30_000);
+            [has("memory that the allocator keeps"), has("memory copied after a fork, kept, or not resident")]
+        };
+        assert_eq!(of(2, true), [false, true]);
+        // One process at the peak, or processes that were executed and have logs of their own.
+        assert_eq!([of(1, true), of(2, false)], [[true, false]; 2]);
     }
 
     #[test]
