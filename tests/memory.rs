@@ -9,6 +9,8 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
+/// Pointers, and numbers, of `constants.c`.
+const COUNT: u64 = 500_000;
 
 /// A known amount, plus the C library's own memory and a hundredth.
 fn about(truth: u64, own: u64) -> std::ops::RangeInclusive<u64> {
@@ -91,6 +93,36 @@ fn zero_initialised_variables_are_program_data_and_mappings_behind_them_are_not(
             assert!(highest(other) < MIB, "{options}: {other}: {run}");
         }
         assert!(report["memory"].as_array().unwrap().len() >= 3, "{options}: {report}");
+    }
+}
+
+/// Bytes of a class at every reading of that kind from the first step of `constants.c` on.
+fn of_kind(series: &Value, name: &str, is_snapshot: bool) -> Vec<u64> {
+    let kinds = series["full"].as_array().unwrap().iter().map(|kind| kind == is_snapshot);
+    let steps = class(series, "mmapped").into_iter().map(|blocks| blocks >= MIB);
+    let all = class(series, name).into_iter().zip(kinds).zip(steps);
+    all.filter(|((_, is_kind), is_step)| *is_kind && *is_step).map(|((bytes, _), _)| bytes).collect()
+}
+
+#[test]
+fn relocated_constants_are_program_data_in_snapshots_and_in_pagemap_scans() {
+    let lab = Laboratory::new();
+    lab.program("constants.c");
+    let report =
+        lab.compare_json("constants.c --abi x86-64,x32,i386 --rounds 1 --warmup 0 --metric cpu --memory=1");
+    for (abi, bytes) in [("x86-64", 8), ("x32", 4), ("i386", 4)] {
+        let series = series(&report, abi);
+        for is_snapshot in [true, false] {
+            let [data, text] =
+                ["program-data", "program-text"].map(|name| of_kind(series, name, is_snapshot));
+            assert!(!data.is_empty(), "{abi}: no reading, snapshot: {is_snapshot}: {series}");
+            // Pointers are changed, numbers are not.
+            for found in data {
+                assert!(about(bytes * COUNT, 64 << 10).contains(&found), "{abi}: data of {found}: {series}");
+            }
+            assert!(text.iter().all(|found| *found >= bytes * COUNT), "{abi}: {series}");
+            assert_eq!(text.iter().min(), text.iter().max(), "{abi}: {series}");
+        }
     }
 }
 

@@ -46,8 +46,6 @@ pub struct ProcessHandle {
     listed: Option<(u64, u64)>,
     /// The program that it executed at the last snapshot.
     program: PathBuf,
-    /// The parts that the last snapshot assigned to its mappings, by their addresses.
-    known: BTreeMap<(u64, u64), Part>,
 }
 
 /// The texts of `/proc` on one process. Stored from reading to reading, so that no buffer has to be allocated
@@ -60,6 +58,16 @@ pub struct Texts {
     maps: Text,
     /// The size of each file's zero-initialised variables, for all processes that map it.
     zero_pages: BTreeMap<PathBuf, Option<u64>>,
+}
+
+/// A pagemap scan of one process.
+#[derive(Debug)]
+pub struct PagemapScan {
+    mappings: Vec<Mapping>,
+    /// What is resident, ascending.
+    resident: Vec<Range<u64>>,
+    /// Of the program file's read-only mappings: the changed pages, ascending.
+    changed: Vec<Range<u64>>,
 }
 
 /// An smaps snapshot of one process.
@@ -90,7 +98,6 @@ impl ProcessHandle {
             threads: false,
             listed: None,
             program: PathBuf::new(),
-            known: BTreeMap::new(),
         })
     }
 
@@ -142,54 +149,59 @@ impl ProcessHandle {
     ///
     /// # Errors
     /// The system's: the process has ended or may not be read, or the kernel cannot do it.
-    pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
+    pub fn scan(
+        &mut self,
+        texts: &mut Texts,
+        pagemap: &mut Pagemap,
+        runtime: Option<&PathBuf>,
+    ) -> io::Result<Option<PagemapScan>> {
         let folder = format!("/proc/{}", self.pid);
         self.find_program(texts, &folder)?;
         // A guard identifies the stack of a thread that began since the last snapshot. (proc_task_getattr,
         // fs/proc/base.c: a folder for each thread.)
         self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
         texts.maps.take(&format!("{folder}/maps"))?;
-        let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
+        let mappings = smaps::read(texts.maps.bytes());
+        let resident = pagemap.resident(self.pid, END_OF_ADDRESSES)?;
+        let program = texts.program_among(&mappings, runtime);
+        // The size is that of the same moment.
         self.statm_sample();
-        found
+        let mut changed = Vec::new();
+        for range in smaps::read_only(&mappings, program.as_deref()) {
+            let Some(found) = pagemap.anonymous(self.pid, range)? else { return Ok(None) };
+            changed.extend(found);
+        }
+        Ok(resident.map(|resident| PagemapScan { mappings, resident, changed }))
     }
 
-    /// Interprets a pagemap scan: the mappings with their resident memory, and their parts. None where this
-    /// disagrees with the kernel's own sum.
+    /// Interprets a pagemap scan: the mappings' resident memory, and their parts. None where this disagrees with the kernel's own sum.
     pub fn pagemap_scan(
         &mut self,
         texts: &mut Texts,
-        stretches: &[Range<u64>],
+        scan: PagemapScan,
         runtime: Option<&PathBuf>,
         recorder: Option<&PathBuf>,
     ) -> Option<(Size, Vec<(Part, Amounts)>)> {
         let size = self.size()?;
-        let mappings = smaps::read(texts.maps.bytes());
+        let PagemapScan { mut mappings, resident, changed } = scan;
+        let resident = smaps::within(&mappings, &resident);
+        let changed = smaps::within(&mappings, &changed);
+        for (mapping, anonymous) in mappings.iter_mut().zip(changed) {
+            mapping.amounts.anonymous = anonymous;
+        }
         let mut around = self.surroundings(texts, &mappings, runtime);
         around.recorder = recorder.cloned();
         let parts = smaps::classify(&mappings, &around);
-        let resident = smaps::within(&mappings, stretches);
         let mut found = Vec::with_capacity(mappings.len());
         let mut sum = 0;
         for ((mapping, part), resident) in mappings.iter().zip(parts).zip(resident) {
             let resident = if smaps::is_uncounted(mapping) { 0 } else { resident };
-            // Only a snapshot knows which pages of a file were changed. What anonymous memory is for may change:
-            // a stack is mapped before its thread begins.
-            let known = self.known.get(&(mapping.range.start, mapping.range.end));
-            let known = known.filter(|_| !mapping.is_anonymous());
             let virtual_bytes = mapping.range.end - mapping.range.start;
             sum += resident;
-            let amounts = Amounts { resident, virtual_bytes, ..Amounts::default() };
-            found.push((known.cloned().unwrap_or(part), amounts));
+            found.push((part, Amounts { resident, virtual_bytes, ..Amounts::default() }));
         }
         let agrees = sum.abs_diff(size.resident) <= size.resident / 100 + (256 << 10);
         agrees.then_some((size, found))
-    }
-
-    /// Stores the parts that a snapshot has assigned to the mappings; pagemap scans use them.
-    pub fn remember(&mut self, portrait: &LastReading, parts: &[Part]) {
-        let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
-        self.known = ranges.zip(parts.iter().cloned()).collect();
     }
 
     fn surroundings(
@@ -198,11 +210,10 @@ impl ProcessHandle {
         mappings: &[Mapping],
         runtime: Option<&PathBuf>,
     ) -> Surroundings {
-        let program = texts.program.clone();
-        let is_runtime = runtime.is_some_and(|file| *file == program);
+        let is_runtime = runtime.is_some_and(|file| *file == texts.program);
         Surroundings {
-            program: if is_runtime { smaps::x32_program(mappings) } else { Some(program.clone()) },
-            runtime: is_runtime.then_some(program),
+            program: texts.program_among(mappings, runtime),
+            runtime: is_runtime.then(|| texts.program.clone()),
             stack_pointers: self.stacks.values().copied().collect(),
             threads: self.threads,
             recorder: None,
@@ -244,7 +255,6 @@ impl ProcessHandle {
         texts.program = std::fs::read_link(format!("{folder}/exe"))?;
         if self.program != texts.program {
             self.program.clone_from(&texts.program);
-            self.known.clear();
             self.stacks.clear();
             self.threads = false;
         }
@@ -281,6 +291,14 @@ impl Texts {
                 (mapping.file, mapping.offset..mapping.offset.saturating_add(length))
             })
             .collect()
+    }
+
+    /// The program's file: that of the x32 program where the runtime runs it.
+    fn program_among(&self, mappings: &[Mapping], runtime: Option<&PathBuf>) -> Option<PathBuf> {
+        match runtime {
+            Some(file) if *file == self.program => smaps::x32_program(mappings),
+            _ => Some(self.program.clone()),
+        }
     }
 
     /// The zero-initialised variables of the files that need it, without unreadable files.

@@ -167,6 +167,15 @@ pub fn within(mappings: &[Mapping], stretches: &[Range<u64>]) -> Vec<u64> {
     bytes
 }
 
+/// Addresses of the program file's mappings that are not writable: pages that were changed before look like unchanged ones there.
+pub fn read_only<'m>(
+    mappings: &'m [Mapping],
+    program: Option<&'m Path>,
+) -> impl Iterator<Item = Range<u64>> + 'm {
+    let own = mappings.iter().filter(move |mapping| Some(mapping.path.as_path()) == program);
+    own.filter(|mapping| !mapping.has(b'w')).map(|mapping| mapping.range.clone())
+}
+
 /// Whether no figure of the process counts the mapping's resident pages: the kernel's data behind the vDSO (`VM_PFNMAP`,
 /// arch/x86/entry/vdso/vma.c), and hugetlbfs. The vDSO's code counts as a file's does.
 pub fn is_uncounted(mapping: &Mapping) -> bool {

@@ -29,10 +29,10 @@ impl SamplerThread {
         let began = thread_cpu();
         let Some(only) = self.tree.values_mut().next() else { return 0 };
         let Some(texts) = self.texts.first_mut() else { return 0 };
-        let found = only.scan(texts, &mut self.pagemap);
+        let found = only.scan(texts, &mut self.pagemap, self.watch.runtime.as_ref());
         let took = thread_cpu() - began;
-        let stretches = match found {
-            Ok(Some(stretches)) => stretches,
+        let scan = match found {
+            Ok(Some(scan)) => scan,
             // Too fragmented to be worth it, or a kernel before 6.7.
             Ok(None) => return self.without_pagemap_scans(took),
             Err(error) if is_gone(&error) => return took,
@@ -40,7 +40,7 @@ impl SamplerThread {
         };
         self.size_scanned = Some(self.size);
         let Some((size, found)) =
-            only.pagemap_scan(texts, &stretches, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
+            only.pagemap_scan(texts, scan, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
         else {
             return took;
         };

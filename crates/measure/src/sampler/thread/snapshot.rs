@@ -82,13 +82,10 @@ impl SamplerThread {
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
         let mut once = SharedOnce::default();
         let mut tree = Totals::default();
-        for (pid, _, portrait) in portraits {
+        for (_, _, portrait) in portraits {
             let mut around = portrait.around.clone();
             around.recorder.clone_from(&self.watch.recorder);
             let classified = smaps::classify(&portrait.mappings, &around);
-            if let Some(watched) = self.tree.get_mut(pid) {
-                watched.remember(portrait, &classified);
-            }
             for (mapping, part) in portrait.mappings.iter().zip(classified) {
                 let index = self.index_of(part);
                 let amounts = parts.entry(index).or_default();
