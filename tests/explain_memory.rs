@@ -208,6 +208,31 @@ fn pages_that_a_child_copies_are_not_memory_that_the_allocator_keeps() {
     assert!(!text.contains("keeps") && !text.contains("The system sees"), "{text}");
 }
 
+#[test]
+fn constants_and_relocations_are_not_code() {
+    let lab = Laboratory::new();
+    lab.program("constants.c");
+    let output = lab.compare(
+        "constants.c --flags '-O1 -g -pthread -fno-builtin' --warmup 0 --metric max_rss --rounds 1 --heap=1 --memory=1",
+    );
+    assert_eq!(output.status, Some(0), "{output:?}");
+    // A relocation record has 24 bytes in x86-64.
+    for (variant, record) in [("x32", 12), ("i386", 8)] {
+        let document = explained(&lab, "x86-64", variant);
+        let of = |cause| amount(&document, "max_rss", cause);
+        let data = of("read-only data of the program's file") + COUNT * (4 + 24 - record);
+        assert!(data.abs() <= 128 << 10, "{variant}: {data}: {:#}", document["parts"]);
+        assert!(of("executable pages of the program's file").abs() <= 64 << 10, "{variant}");
+        assert_eq!(of("variable names"), -4 * COUNT, "{variant}: {:#}", document["parts"]);
+        let parts = document["parts"].as_array().unwrap().iter();
+        let of_runs = parts.filter(|part| part["metric"] == "max_rss");
+        let mut causes = of_runs.map(|part| part["cause"].as_str().unwrap());
+        assert!(causes.all(|cause| !cause.contains("code")), "{:#}", document["parts"]);
+        let resident = &document["sections"]["memory"]["baseline"]["resident"];
+        assert!(resident["program-text constants"].as_i64() > resident["program-text code"].as_i64());
+    }
+}
+
 /// The certainties of a metric's parts whose cause contains these words.
 fn certainties(document: &Value, metric: &str, cause: &str) -> Vec<String> {
     let parts = document["parts"].as_array().unwrap().iter();

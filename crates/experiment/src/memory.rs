@@ -23,7 +23,8 @@ pub enum Class {
     Mmapped,
     /// Stacks, of the first thread and of the others.
     Stack,
-    /// The program file, what is not writable and unchanged of it.
+    /// The program file, what is not writable and unchanged of it: code, constants, relocation records. Its executable mappings and the
+    /// others have a part each ([`Part::CODE`], [`Part::CONSTANTS`]).
     ProgramText,
     /// The program file's variables, with those that begin as zeros.
     ProgramData,
@@ -80,7 +81,7 @@ impl Class {
             Class::Heap => "heap (brk)",
             Class::Mmapped => "mmapped blocks",
             Class::Stack => "stacks",
-            Class::ProgramText => "program text",
+            Class::ProgramText => "program, read-only",
             Class::ProgramData => "program data",
             Class::Library => "libraries",
             Class::File => "mapped files",
@@ -102,8 +103,16 @@ impl Class {
 pub struct Part {
     /// What it is for.
     pub class: Class,
-    /// The library's file name (`libc.so.6`); empty for classes without parts.
+    /// The library's file name (`libc.so.6`); of the program file's read-only pages [`Part::CODE`] or [`Part::CONSTANTS`]; empty for
+    /// classes without parts.
     pub name: String,
+}
+
+impl Part {
+    /// The program file's executable mappings that are unchanged.
+    pub const CODE: &str = "code";
+    /// The program file's other mappings that are not writable and unchanged: constants, relocation records, unwind tables.
+    pub const CONSTANTS: &str = "constants";
 }
 
 /// Bytes of some mappings at one moment.

@@ -308,7 +308,11 @@ fn part_of(
     }
     if around.program.as_ref() == Some(&mapping.path) {
         let changed = mapping.has(b'w') || mapping.amounts.anonymous > 0;
-        return part(if changed { Class::ProgramData } else { Class::ProgramText });
+        let name = if mapping.has(b'x') { Part::CODE } else { Part::CONSTANTS };
+        return match changed {
+            true => part(Class::ProgramData),
+            false => Part { class: Class::ProgramText, name: name.to_owned() },
+        };
     }
     let name = mapping.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if executable.contains(&mapping.file) || is_library(&name) {
@@ -430,6 +434,23 @@ Rss:                   4 kB\nPs";
             ]
         );
         assert_eq!(classify(&mappings, &around)[6].name, "libc.so.6");
+    }
+
+    #[test]
+    fn read_only_pages_of_the_program_are_code_where_they_are_executable() {
+        let mut mappings = [
+            mapping(0x1000, 0x2000, b"r--p", 7, "/a/prog"),
+            mapping(0x2000, 0x3000, b"r-xp", 7, "/a/prog"),
+            mapping(0x3000, 0x4000, b"r--p", 7, "/a/prog"),
+            mapping(0x4000, 0x5000, b"r--p", 7, "/a/prog"),
+        ];
+        // Relocated, and then protected.
+        mappings[3].amounts.anonymous = 4096;
+        let around = Surroundings { program: Some("/a/prog".into()), ..Surroundings::default() };
+        let parts = classify(&mappings, &around);
+        let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, [Part::CONSTANTS, Part::CODE, Part::CONSTANTS, ""]);
+        assert_eq!(parts[3].class, Class::ProgramData);
     }
 
     #[test]

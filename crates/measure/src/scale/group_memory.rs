@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use widthwise_experiment::memory::Part;
+use widthwise_experiment::memory::{Class, Part};
 use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Moment};
 
 use crate::proc::clock::now;
@@ -248,10 +248,10 @@ fn copy_on_write(
 }
 
 fn name(part: &Part) -> String {
-    if part.name.is_empty() {
-        part.class.title().to_owned()
-    } else {
-        part.name.clone()
+    match part.class {
+        _ if part.name.is_empty() => part.class.title().to_owned(),
+        Class::ProgramText => format!("{}: {}", part.class.title(), part.name),
+        _ => part.name.clone(),
     }
 }
 

@@ -68,7 +68,7 @@ pub struct LargestReading {
 pub struct PartBytes {
     /// The class's name.
     pub class: String,
-    /// The library's file name; empty for classes without parts.
+    /// The part's name; empty for classes without parts.
     pub name: String,
     /// Bytes.
     pub bytes: u64,

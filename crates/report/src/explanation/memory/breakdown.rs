@@ -196,7 +196,7 @@ fn of_uses(
         }
         let certainty = if is_heap { Certainty::Low } else { recordings.of_use(one) };
         let detail = change([resident[0].of(one) as u64, resident[1].of(one) as u64]) + " bytes";
-        parts.push(measured.part(one.title(), NOWHERE, amount, certainty).with_detail(detail));
+        parts.push(measured.part(one.title(), one.place(), amount, certainty).with_detail(detail));
     }
     parts
 }

@@ -26,7 +26,8 @@ impl Recordings {
     /// The certainty of a difference of resident pages.
     pub fn of_use(&self, of: &Use) -> Certainty {
         let step = match of {
-            Use::Library(_) | Use::Class(Class::Library | Class::ProgramText | Class::File) => FAULT_AROUND,
+            Use::Library(_) | Use::ProgramFile(_) => FAULT_AROUND,
+            Use::Class(Class::Library | Class::ProgramText | Class::File) => FAULT_AROUND,
             Use::Class(_) => PAGE,
         };
         certainty(self.resident.each_ref().map(|side| side.iter().map(|one| one.of(of)).collect()), step)

@@ -11,6 +11,8 @@ pub enum Use {
     Class(Class),
     /// One library, by its file name.
     Library(String),
+    /// A part of the program file's read-only pages, by its name.
+    ProgramFile(String),
 }
 
 impl Use {
@@ -18,11 +20,29 @@ impl Use {
     pub fn title(&self) -> String {
         match self {
             Use::Class(Class::Heap) => "heap (brk)".to_owned(),
-            Use::Class(Class::ProgramText) => "pages of the program's code".to_owned(),
+            Use::ProgramFile(name) if name == Part::CODE => {
+                "executable pages of the program's file".to_owned()
+            }
+            Use::ProgramFile(name) if name == Part::CONSTANTS => {
+                "read-only data of the program's file".to_owned()
+            }
+            // Recordings of earlier versions do not divide them.
+            Use::Class(Class::ProgramText) | Use::ProgramFile(_) => {
+                "read-only pages of the program's file".to_owned()
+            }
             Use::Class(Class::ProgramData) => "variables of the program".to_owned(),
             Use::Class(class) => class.title().to_owned(),
             Use::Library(name) if name == LOADER => "pages of the dynamic loader".to_owned(),
             Use::Library(name) => format!("pages of {name}"),
+        }
+    }
+
+    /// Where it is; empty where its name says so.
+    pub fn place(&self) -> &'static str {
+        match self {
+            Use::ProgramFile(name) if name == Part::CONSTANTS => ".rodata, relocations",
+            Use::Class(Class::ProgramText) => "code, constants, relocations",
+            _ => "",
         }
     }
 
@@ -31,6 +51,7 @@ impl Use {
         match self {
             Use::Class(class) => class.name().to_owned(),
             Use::Library(name) => format!("library {name}"),
+            Use::ProgramFile(name) => format!("{} {name}", Class::ProgramText.name()),
         }
     }
 }
@@ -99,6 +120,7 @@ fn of_part(part: &Part) -> Use {
         Class::Library if part.name.is_empty() => Use::Class(Class::Library),
         Class::Library if is_loader(&part.name) => Use::Library(LOADER.to_owned()),
         Class::Library => Use::Library(part.name.clone()),
+        Class::ProgramText if !part.name.is_empty() => Use::ProgramFile(part.name.clone()),
         class => Use::Class(class),
     }
 }
