@@ -1,7 +1,8 @@
 //! The instructions of a file: how many, of which class, in which function.
 //!
 //! Code is decoded function by function, by the symbols' sizes: what lies between functions is padding or data
-//! (ELFv1's text holds data words). Without symbols, x86 code is decoded from each section's beginning.
+//! (ELFv1's text holds data words). On x86 it is decoded, too, but zeros are no instructions there: linkers pad with them. Without
+//! symbols, x86 code is decoded from each section's beginning.
 
 mod align;
 mod architecture;
@@ -54,6 +55,9 @@ pub fn read<'a>(elf: &Elf<'a>, named: &[Named<'a>]) -> Result<Code<'a>, CodeErro
         counts,
     });
     let functions: Vec<Function> = functions.collect();
+    let decoded: u64 = functions.iter().map(|function| function.counts.bytes).sum();
+    let whole: u64 = stretches.iter().map(|one| one.bytes.len() as u64).sum();
+    let undecoded = undecoded + whole.saturating_sub(decoded);
     let has_symbols = functions.is_empty() || functions.iter().any(|function| !function.name.is_empty());
     Ok(Code { architecture: name, functions, undecoded, has_symbols })
 }

@@ -117,6 +117,73 @@ fn compilers_vectors_are_in_the_class_of_their_option() {
     }
 }
 
+/// Assembles a source for 32 or 64 bits.
+fn object(folder: &Path, source: &str, option: &str) -> std::path::PathBuf {
+    let (text, object) = (folder.join("source.s"), folder.join("source.o"));
+    std::fs::write(&text, source).unwrap();
+    let output = Command::new("as").arg(option).arg(&text).arg("-o").arg(&object).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    object
+}
+
+/// Three functions between which zeros pad, as gold pads, and a table of procedure linkage as GNU ld makes it for i386. The second function
+/// ends with `add %al,(%rax)`, which is two zeros.
+const PADDED: &str = r#"
+.text
+.type first,@function
+first: ret
+.size first,.-first
+.balign 16,0
+.type second,@function
+second: nop
+ret
+.byte 0,0
+.size second,.-second
+.balign 16,0
+call first
+.zero 11
+.type third,@function
+third: mov $1,%eax
+ret
+.size third,.-third
+nop
+.zero 9
+.section .plt,"ax",@progbits
+.byte 0xff,0xb3,4,0,0,0,0xff,0xa3,8,0,0,0,0,0,0,0
+.byte 0xff,0xa3,12,0,0,0,0x68,0,0,0,0,0xe9,0,0,0,0
+"#;
+
+#[test]
+fn zeros_that_pad_code_are_no_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    for option in ["--64", "--32"] {
+        let bytes = std::fs::read(object(folder.path(), PADDED, option)).unwrap();
+        let elf = Elf::read(&bytes).unwrap();
+        let code = code::read(&elf, &elf.named()).unwrap();
+        let of = |name: &[u8], section: &str| {
+            let found = code.functions.iter().filter(|one| one.name == name && one.section == section);
+            found.map(|one| one.counts.instructions).sum::<u64>()
+        };
+        assert_eq!([&b"first"[..], b"second", b"third"].map(|name| of(name, ".text")), [1, 3, 2], "{option}");
+        // The call and the nop; and the table's five.
+        assert_eq!((of(b"", ".text"), of(b"", ".plt")), (2, 5), "{option}");
+        let total = code.total();
+        assert_eq!((total.instructions, total.of(Class::Integer)), (13, 2), "{option}: {total:?}");
+        let padding = 15 + 12 + 11 + 9 + 4;
+        assert_eq!(code.undecoded, padding, "{option}");
+        let size: u64 = elf
+            .sections
+            .iter()
+            .filter(|one| [".text", ".plt"].contains(&&*one.name))
+            .map(|one| one.size)
+            .sum();
+        assert_eq!(total.bytes + padding, size, "{option}");
+        // Without symbols, the functions' own zeros are not told from padding.
+        let stripped = code::read(&elf, &[]).unwrap();
+        assert_eq!(stripped.total().instructions, 12, "{option}");
+    }
+}
+
 /// A file of `tests/powerpc`.
 fn powerpc(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/powerpc").join(name)).unwrap()

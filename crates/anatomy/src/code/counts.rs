@@ -5,7 +5,7 @@ use crate::code::class::Class;
 /// Counts of instructions, or of bytes where the name says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All instructions, padding included.
+    /// All instructions, nops included.
     pub instructions: u64,
     /// All bytes.
     pub bytes: u64,

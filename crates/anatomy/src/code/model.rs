@@ -24,7 +24,7 @@ pub struct Code<'a> {
     pub architecture: &'static str,
     /// All functions, in the order of their addresses.
     pub functions: Vec<Function<'a>>,
-    /// Bytes of executable sections that were not decoded: outside of functions, where code may be data.
+    /// Bytes of executable sections that were not decoded: outside of functions, where code may be data, and zeros that pad.
     pub undecoded: u64,
     /// Whether functions have names: a stripped program is decoded as a whole.
     pub has_symbols: bool,

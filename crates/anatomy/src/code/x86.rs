@@ -16,14 +16,22 @@ use crate::code::stretch::Stretch;
 /// Instructions at a function's beginning among which its frame is set up.
 const PROLOGUE: usize = 3;
 
-/// Counts the instructions of one stretch.
+/// Counts the instructions of one stretch. Zeros between functions are no instructions.
 pub fn count(stretch: &Stretch, bits: u32, places: &Places) -> Counts {
     let mut counts = Counts::default();
     let mut decoder = Decoder::with_ip(bits, stretch.bytes, stretch.address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     let (mut number, mut has_frame_pointer, mut has_thunk) = (0, false, false);
+    let is_named = !stretch.name.is_empty();
     while decoder.can_decode() {
         let at = decoder.position();
+        if !is_named {
+            let zeros = padding_zeros(&stretch.bytes[at..]);
+            if zeros > 0 && decoder.set_position(at + zeros).is_ok() {
+                decoder.set_ip(stretch.address.wrapping_add((at + zeros) as u64));
+                continue;
+            }
+        }
         decoder.decode_out(&mut instruction);
         let bytes = &stretch.bytes[at..decoder.position()];
         let class = class(&instruction);
@@ -34,7 +42,6 @@ pub fn count(stretch: &Stretch, bits: u32, places: &Places) -> Counts {
         let (has_address_size, has_rex) = prefixes(bytes, bits);
         counts.address_size += u64::from(has_address_size);
         counts.rex += u64::from(has_rex);
-        let is_named = !stretch.name.is_empty();
         if is_named && number < PROLOGUE && begins_frame(&instruction) && counts.prologues == 0 {
             counts.prologues = 1;
         }
@@ -67,6 +74,19 @@ pub fn count(stretch: &Stretch, bits: u32, places: &Places) -> Counts {
         }
     }
     counts
+}
+
+/// How many of the first bytes are zeros that pad: linkers put them between functions, and behind entries of the procedure linkage table.
+///
+/// Two zeros are `add %al,(%rax)`, which adds a part of an address to what is there: no compiler makes it. One zero begins other
+/// additions, unless it is the last byte.
+fn padding_zeros(bytes: &[u8]) -> usize {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    if zeros > 1 || zeros == bytes.len() {
+        zeros
+    } else {
+        0
+    }
 }
 
 /// Counts what is relative to the instruction pointer and what goes through tables; whether it calls a thunk.
