@@ -5,6 +5,10 @@
 //! supplement, the same), so that `operator new(size_t)` is `_Znwm` here and `_Znwj` there. The compiler's own copies of a
 //! function, and its choice of them, differ too.
 
+mod demangled;
+
+pub(crate) use demangled::demangled;
+
 /// Words that an integer type's name is made of, in any order: `long unsigned int` is what debug information says.
 const INTEGER_WORDS: [&str; 6] = ["unsigned", "signed", "long", "short", "int", "char"];
 
@@ -342,28 +346,6 @@ pub(crate) fn without_copies(function: &str) -> &str {
             _ => return name,
         }
     }
-}
-
-/// The demangled name, of C++ or of Rust; other names stay as they are.
-///
-/// The hashes in Rust's names, of both its manglings, are left out: each build has others.
-pub(crate) fn demangled(name: &str) -> String {
-    // `name@@VERSION` of a symbol table.
-    let name = name.split('@').next().unwrap_or(name);
-    if !is_mangled(name) {
-        return name.to_owned();
-    }
-    // Rust's older mangling is that of C++ with a hash behind it: asked first.
-    if let Ok(shown) = rustc_demangle::try_demangle(name) {
-        return format!("{shown:#}");
-    }
-    let shown = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
-    shown.unwrap_or_else(|| name.to_owned())
-}
-
-/// Names of C++'s ABI (Itanium's), which Rust's older mangling looks like, and of Rust's `v0` mangling (RFC 2603).
-fn is_mangled(name: &str) -> bool {
-    name.starts_with("_Z") || name.starts_with("_R")
 }
 
 /// The names of a symbol. Marks of the compiler's copies (`.cold`, `.part.0`) are no part of them. Where a name is no UTF-8 it is

@@ -414,3 +414,46 @@ int main() { return 0; }
     assert_eq!(reasons("__libc_freeres_fn"), ["instructions"], "{causes:#?}");
     assert_eq!(reasons("__libc_atexit"), ["tables of the C library"], "{causes:#?}");
 }
+
+/// The results' types have members of `std::is_array<T>`, of a nested class of a template, and of a template in no namespace.
+const MEMBERS_OF_TEMPLATES: &str = r#"
+#include <cstddef>
+#include <type_traits>
+namespace n { template <class T> struct Outer { template <class U> struct Inner { static const bool value = true; }; }; }
+template <class T> struct Plain { static const bool value = true; };
+template <class T> __attribute__((noinline)) typename std::enable_if<!std::is_array<T>::value, T>::type first(T at) { return at * 3; }
+template <class T> __attribute__((noinline)) typename std::enable_if<n::Outer<T>::template Inner<int>::value, T>::type second(T at) { return at * 5; }
+template <class T> __attribute__((noinline)) typename std::enable_if<Plain<T>::value, T>::type third(T at, T *) { return at * 7; }
+int main(int count, char **) { std::size_t size = count; return first(size) + second(size) + third(size, &size) > 7; }
+"#;
+
+#[test]
+fn functions_whose_results_are_members_of_templates_are_rows_of_both_abis() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = [("members.cc", MEMBERS_OF_TEMPLATES)];
+    let files = ABIS.map(|(abi, flags, ..)| {
+        std::fs::read(build(folder.path(), abi, &source, &format!("-O1 {flags}"))).unwrap()
+    });
+    let elfs = files.each_ref().map(|bytes| Elf::read(bytes).unwrap());
+    let sizes = elfs.each_ref().map(|elf| size::read(elf, &elf.named()));
+    let sides = sizes.each_ref().map(|size| [(String::new(), size)]);
+    for other in [1, 2] {
+        let rows = difference::pairs(&sides[0], &sides[other]);
+        let functions = rows.iter().filter(|row| row.kind == RowKind::Symbol && row.section == ".text");
+        let mut found: Vec<_> = functions
+            .map(|row| (row.shown_name(), row.sides.map(|side| side.count)))
+            .filter(|(name, _)| ["first", "second", "third"].iter().any(|one| name.contains(one)))
+            .collect();
+        found.sort();
+        let function = |condition: &str, name: &str, behind: &str| {
+            let result = format!("std::enable_if<{condition}, unsigned long>::type");
+            (format!("{result} {name}<unsigned long>(unsigned long{behind})"), [1, 1])
+        };
+        let expected = [
+            function("!(std::is_array<unsigned long>::value)", "first", ""),
+            function("Plain<unsigned long>::value", "third", ", unsigned long*"),
+            function("n::Outer<unsigned long>::Inner<int>::value", "second", ""),
+        ];
+        assert_eq!(found, expected, "{}", ABIS[other].0);
+    }
+}
