@@ -131,6 +131,60 @@ fn programs_that_cannot_be_counted_have_a_reason() {
     }
 }
 
+/// A local function of each of two source files: `work` takes two instructions a step, `touch` a page fault a page.
+const LOCALS: &str = r#"
+static char pages[PAGES << 12];
+static __attribute__((noinline)) void work(unsigned steps) {
+    __asm__ volatile("1: dec %0; jnz 1b" : "+r"(steps));
+}
+static __attribute__((noinline)) void touch(volatile char *at) {
+    for (int page = 0; page < PAGES; page++) at[page << 12] = 1;
+}
+"#;
+
+#[test]
+fn local_functions_of_one_name_are_rows_of_their_files_in_every_abi() {
+    let lab = Laboratory::new();
+    let main = "int main(void) { work(100000 * TIMES); touch(pages); other(); return 0; }\n";
+    lab.write("first.c", &format!("void other(void);\n{}{main}", LOCALS.replace("PAGES", "30")));
+    let second = LOCALS.replace("PAGES", "50") + "void other(void) { work(1000); touch(pages); }\n";
+    lab.write("second.c", &second);
+    lab.gcc("-O1 -g -DTIMES=1 first.c second.c -o a64");
+    lab.gcc("-O1 -g -DTIMES=3 -m32 -idirafter /usr/include/x86_64-linux-gnu first.c second.c -o b32");
+    lab.gcc("-O1 -g -DTIMES=3 -mx32 -idirafter /usr/include/x86_64-linux-gnu first.c second.c -o bx32");
+    for other in ["./b32", "./bx32"] {
+        let output = lab.compare(&["./a64", other, "--rounds", "1", "--functions"]);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        let document = lab.widthwise("explain --time --json").json();
+        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
+        sums(&document);
+        let rows = document["sections"]["time"]["rows"].as_array().unwrap();
+        let named = |name: &str| {
+            let is_it = |row: &&Value| row["name"].as_str().unwrap().split(' ').next() == Some(name);
+            rows.iter().filter(is_it).collect::<Vec<_>>()
+        };
+        let of = |name: &str, file: &str, count: &str| {
+            let is_it = |row: &&Value| row["where"].as_str().is_some_and(|place| place.contains(file));
+            let row = named(name).into_iter().find(is_it);
+            let row = row.unwrap_or_else(|| panic!("{other}: no {name} of {file}: {rows:#?}"));
+            ["baseline", "variant"].map(|side| row[side][count].as_u64().unwrap())
+        };
+        assert_eq!([named("work").len(), named("touch").len()], [2, 2], "{other}: {rows:#?}");
+        for (file, instructions) in [("first.c", [200_000, 600_000]), ("second.c", [2_000, 2_000])] {
+            let found = of("work", file, "instructions").map(|count| count / 100 * 100);
+            assert_eq!(found, instructions, "{other} {file}");
+        }
+        if document["sections"]["time"]["page_faults_missing"].is_null() {
+            for (file, pages) in [("first.c", 30), ("second.c", 50)] {
+                // Another variable may be in the first page, and another function in the code's.
+                let faults = of("touch", file, "page_faults");
+                let is_near = |faults: &u64| (pages - 1..=pages + 1).contains(faults);
+                assert!(faults.iter().all(is_near), "{other} {file}: {faults:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_stripped_program_has_one_row_and_a_user_without_rights_has_the_counts_that_the_kernel_permits() {
     let lab = Laboratory::new();

@@ -50,7 +50,7 @@ pub struct Output {
     pub trigger: String,
     /// The names of the counted events.
     pub events: Vec<String>,
-    /// The costs, each function or each code address once.
+    /// The costs, each function of each source file, or each code address, once.
     pub costs: Vec<Cost>,
     names: Vec<String>,
 }
@@ -174,7 +174,7 @@ struct Reader {
     function: u32,
     /// The next line is the inclusive cost of a call.
     is_inclusive: bool,
-    by_place: FxHashMap<(u32, u32, u64), usize>,
+    by_place: FxHashMap<(u32, u32, u32, u64), usize>,
 }
 
 impl Default for Reader {
@@ -314,9 +314,9 @@ impl Reader {
             return Ok(());
         }
         let address = self.has_address.then_some(self.position[0]);
-        let key = (self.object, self.function, address.map_or(0, |address| address.wrapping_add(1)));
-        let costs = &mut self.output.costs;
         let file = self.file_of_function;
+        let key = (self.object, self.function, file, address.map_or(0, |address| address.wrapping_add(1)));
+        let costs = &mut self.output.costs;
         let at = *self.by_place.entry(key).or_insert_with(|| {
             let counts = Counts::default();
             costs.push(Cost { object: key.0, function: key.1, file, line: 0, address, counts });

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::counts::Counts;
 use super::module::Module;
-use super::profile::{Function, Profile};
-use crate::pairing::paired;
+use super::profile::{file_name, Function, Profile};
+use crate::pairing::{paired, Paired};
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,16 +58,14 @@ impl Row {
 /// A function of the program that only one variant has is a row: it is inlined in the other. A library's functions are rows where
 /// both variants name them; which names a library's symbol table has is its packager's choice.
 pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
-    let (a, b) = (functions(baseline), functions(variant));
-    let own = |one: &(&Function, Side)| (one.0.module.clone(), one.0.key.clone());
-    let common = |one: &(&Function, Side)| (one.0.module.clone(), one.0.common.clone());
+    let [a, b] = sides(baseline, variant);
     let mut rows: Vec<Row> = Vec::new();
     let mut rest: BTreeMap<&Module, [Side; 2]> = BTreeMap::new();
-    for found in paired(&a, &b, own, common) {
+    for found in pairs(&a, &b) {
         let sides = [found.a.map(|place| &a[place]), found.b.map(|place| &b[place])];
-        let Some((first, _)) = sides[0].or(sides[1]) else { continue };
+        let Some(first) = sides[0].or(sides[1]).and_then(|side| side.function.as_ref()) else { continue };
         let module = &first.module;
-        let sides = sides.map(|side| side.map_or(Side::default(), |(_, side)| side.clone()));
+        let sides = sides.map(|side| side.map_or(Side::default(), Side::clone));
         let is_function = !first.key.is_empty()
             && (*module == Module::Program || sides.iter().all(|side| side.function.is_some()));
         if is_function {
@@ -88,45 +88,131 @@ pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
 
 /// A function in one variant.
 #[derive(Debug, Clone, Default)]
-struct Side<'a> {
-    function: Option<&'a Function>,
+struct Side {
+    function: Option<Function>,
     /// Of each recording; empty without the function.
     counts: Vec<Counts>,
 }
 
-impl<'a> Side<'a> {
-    fn add(&mut self, other: &Side<'a>) {
-        self.function = self.function.or(other.function);
+impl Side {
+    fn add(&mut self, other: &Side) {
+        if self.function.is_none() {
+            self.function.clone_from(&other.function);
+        }
         let longer = self.counts.len().max(other.counts.len());
         self.counts.resize(longer, Counts::default());
         for (sum, counts) in self.counts.iter_mut().zip(&other.counts) {
             *sum += *counts;
         }
     }
+
+    fn module(&self) -> Option<&Module> {
+        self.function.as_ref().map(|function| &function.module)
+    }
+
+    /// The key in the same build.
+    fn key(&self) -> &str {
+        self.function.as_ref().map_or("", |function| &function.key)
+    }
+
+    /// The key in other builds.
+    fn common(&self) -> &str {
+        self.function.as_ref().map_or("", |function| &function.common)
+    }
+
+    /// The name of the source file without its folder: each build may have another.
+    fn file(&self) -> &str {
+        self.function.as_ref().map_or("", |function| file_name(&function.file))
+    }
 }
 
-/// The functions of a variant's recordings, by module and name.
-fn functions(profiles: &[Profile]) -> Vec<(&Function, Side<'_>)> {
-    let mut by_key: BTreeMap<(&Module, &str), (&Function, Side)> = BTreeMap::new();
+/// The functions of both variants. Where one of them says of no function of a name which source file it is in, those of the other are
+/// one, too.
+fn sides(baseline: &[Profile], variant: &[Profile]) -> [Vec<Side>; 2] {
+    let [a, b] = [functions(baseline), functions(variant)];
+    [without_files(&a, &b), without_files(&b, &a)]
+}
+
+/// The functions of a variant's recordings, by module, name and source file.
+fn functions(profiles: &[Profile]) -> Vec<Side> {
+    let mut by_key: BTreeMap<(Module, String, String), Side> = BTreeMap::new();
     for (repeat, profile) in profiles.iter().enumerate() {
         for function in profile.functions() {
-            let new = || (function, Side { function: Some(function), counts: Vec::new() });
-            let (_, side) = by_key.entry((&function.module, &function.key)).or_insert_with(new);
+            let key = (function.module.clone(), function.key.clone(), function.file.clone());
+            let side = by_key.entry(key).or_default();
             side.counts.resize(profiles.len(), Counts::default());
             side.counts[repeat] = function.counts;
+            side.function.get_or_insert(function);
         }
     }
     by_key.into_values().collect()
 }
 
+/// The functions of one variant, those of one name as one where the other does not tell their files.
+fn without_files(own: &[Side], other: &[Side]) -> Vec<Side> {
+    let mut is_told: FxHashMap<(Option<&Module>, &str), bool> = FxHashMap::default();
+    for side in other {
+        *is_told.entry((side.module(), side.common())).or_default() |= !side.file().is_empty();
+    }
+    let mut sides: Vec<Side> = Vec::new();
+    for side in own {
+        let is_untold = is_told.get(&(side.module(), side.common())) == Some(&false);
+        match sides.last_mut() {
+            // They are in the order of their keys.
+            Some(last) if is_untold && last.module() == side.module() && last.key() == side.key() => {
+                last.add(side);
+                let both: Vec<&Function> = last.function.iter().chain(&side.function).collect();
+                last.function = Function::merged(&both);
+            }
+            _ => sides.push(side.clone()),
+        }
+    }
+    sides
+}
+
+/// Pairs functions by name and source file; those that are left, by name, unless there are several of that name in one program.
+fn pairs(a: &[Side], b: &[Side]) -> Vec<Paired> {
+    let own = |one: &&Side| (one.module().cloned(), one.key().to_owned(), one.file().to_owned());
+    let common = |one: &&Side| (one.module().cloned(), one.common().to_owned(), one.file().to_owned());
+    let [of_a, of_b] = [a, b].map(|sides| sides.iter().collect::<Vec<_>>());
+    let (mut pairs, left): (Vec<Paired>, Vec<Paired>) =
+        paired(&of_a, &of_b, own, common).into_iter().partition(|pair| pair.a.is_some() && pair.b.is_some());
+    let several = [a, b].map(|sides| {
+        let mut files: FxHashMap<(Option<&Module>, &str), usize> = FxHashMap::default();
+        sides.iter().for_each(|side| *files.entry((side.module(), side.key())).or_default() += 1);
+        files
+    });
+    let is_one = |side: usize, one: &Side| several[side].get(&(one.module(), one.key())) == Some(&1);
+    let (one_a, several_a): (Vec<usize>, Vec<usize>) =
+        left.iter().filter_map(|pair| pair.a).partition(|place| is_one(0, &a[*place]));
+    let (one_b, several_b): (Vec<usize>, Vec<usize>) =
+        left.iter().filter_map(|pair| pair.b).partition(|place| is_one(1, &b[*place]));
+    let [left_a, left_b] = [
+        one_a.iter().map(|place| &a[*place]).collect::<Vec<_>>(),
+        one_b.iter().map(|place| &b[*place]).collect::<Vec<_>>(),
+    ];
+    let own = |one: &&Side| (one.module().cloned(), one.key().to_owned());
+    let common = |one: &&Side| (one.module().cloned(), one.common().to_owned());
+    pairs.extend(
+        paired(&left_a, &left_b, own, common)
+            .into_iter()
+            .map(|pair| Paired { a: pair.a.map(|place| one_a[place]), b: pair.b.map(|place| one_b[place]) }),
+    );
+    pairs.extend(several_a.into_iter().map(|place| Paired { a: Some(place), b: None }));
+    pairs.extend(several_b.into_iter().map(|place| Paired { a: None, b: Some(place) }));
+    pairs
+}
+
 fn row(kind: RowKind, module: &Module, sides: &[Side; 2]) -> Row {
-    let known = || sides.iter().filter_map(|side| side.function);
+    let known = || sides.iter().filter_map(|side| side.function.as_ref());
     let spread = sides.iter().map(|side| spread(&side.counts));
+    let places: Vec<&(String, u64)> = known().filter_map(|function| function.place.as_ref()).collect();
+    let is_one_file = places.windows(2).all(|two| file_name(&two[0].0) == file_name(&two[1].0));
     Row {
         kind,
         module: module.clone(),
         name: known().next().map_or(String::new(), |function| function.name.clone()),
-        place: known().find_map(|function| function.place.clone()),
+        place: places.first().filter(|_| is_one_file).map(|place| (*place).clone()),
         sides: sides.each_ref().map(|side| side.counts.first().copied().unwrap_or_default()),
         spread: spread.fold(Counts::default(), |a, b| a.greater(&b)),
         is_in: sides.each_ref().map(|side| side.function.is_some()),
@@ -146,9 +232,16 @@ mod tests {
     use crate::time::symbols::CodeNames;
 
     fn profile(costs: &[(&str, &str, u64)]) -> Profile {
+        let costs: Vec<_> =
+            costs.iter().map(|(object, name, count)| (*object, "x.c", *name, *count)).collect();
+        profile_of_files(&costs)
+    }
+
+    /// Of each cost the object file, the source file, the function, and the instructions.
+    fn profile_of_files(costs: &[(&str, &str, &str, u64)]) -> Profile {
         let mut text = "events: Ir\n".to_owned();
-        for (object, function, count) in costs {
-            text.push_str(&format!("ob={object}\nfl=x.c\nfn={function}\n3 {count}\n"));
+        for (object, file, function, count) in costs {
+            text.push_str(&format!("ob={object}\nfl={file}\nfn={function}\n3 {count}\n"));
         }
         text.push_str(&format!("totals: {}\n", costs.iter().map(|(.., count)| count).sum::<u64>()));
         let outputs = [callgrind::read(text.as_bytes()).expect("a file")];
@@ -156,6 +249,80 @@ mod tests {
         let programs = ["/x".to_owned()];
         profile.add(&outputs, None, &programs, &mut CodeNames::default()).expect("a profile");
         profile
+    }
+
+    /// Of each row the name, the source file, and the instructions of both sides; in the order of these.
+    fn compared(
+        a: &[(&str, &str, &str, u64)],
+        b: &[(&str, &str, &str, u64)],
+    ) -> Vec<(String, String, [u64; 2])> {
+        let rows = rows(&[profile_of_files(a)], &[profile_of_files(b)]);
+        let mut shown: Vec<_> = rows
+            .into_iter()
+            .map(|row| {
+                let file = row.place.map_or("none".to_owned(), |(file, _)| file);
+                (row.name, file, row.sides.map(|counts| counts.instructions))
+            })
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    fn expected(rows: &[(&str, &str, [u64; 2])]) -> Vec<(String, String, [u64; 2])> {
+        rows.iter().map(|(name, file, sides)| ((*name).to_owned(), (*file).to_owned(), *sides)).collect()
+    }
+
+    #[test]
+    fn local_functions_of_one_name_are_paired_by_their_source_files() {
+        let lp64 = [("/x", "/a64/a.c", "_Z4workm", 100), ("/x", "/a64/b.c", "_Z4workm", 7)];
+        let ilp32 = [("/x", "/a32/b.c", "_Z4workj", 9), ("/x", "/a32/a.c", "_Z4workj", 300)];
+        assert_eq!(
+            compared(&lp64, &ilp32),
+            expected(&[
+                ("work(unsigned long)", "/a64/a.c", [100, 300]),
+                ("work(unsigned long)", "/a64/b.c", [7, 9])
+            ])
+        );
+        // The other build has inlined one of them.
+        assert_eq!(
+            compared(&lp64, &ilp32[..1]),
+            expected(&[
+                ("work(unsigned long)", "/a64/a.c", [100, 0]),
+                ("work(unsigned long)", "/a64/b.c", [7, 9])
+            ])
+        );
+        assert_eq!(
+            compared(&lp64[..1], &ilp32),
+            expected(&[
+                ("work(unsigned int)", "/a32/b.c", [0, 9]),
+                ("work(unsigned long)", "/a64/a.c", [100, 300])
+            ])
+        );
+    }
+
+    #[test]
+    fn no_file_is_named_where_it_is_not_known() {
+        let two = [("/x", "a.c", "work", 100), ("/x", "b.c", "work", 7), ("/x", "a.c", "main", 1)];
+        // Of x32 programs only symbols are known.
+        let symbols = [("/x", "???", "work", 50), ("/x", "???", "main", 1)];
+        let one = expected(&[("main", "a.c", [1, 1]), ("work", "none", [107, 50])]);
+        assert_eq!(compared(&two, &symbols), one);
+        let other_way = expected(&[("main", "a.c", [1, 1]), ("work", "none", [50, 107])]);
+        assert_eq!(compared(&symbols, &two), other_way);
+        // The only function of a name is the same function, although it begins with an inlined copy in one build.
+        assert_eq!(
+            compared(&[("/x", "x.c", "_Z1fm", 5)], &[("/x", "vector.h", "_Z1fj", 6)]),
+            expected(&[("f(unsigned long)", "none", [5, 6])])
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_function_that_begins_in_another_file_is_the_functions() {
+        let a = [("/x", "vector.h", "f.cold", 2), ("/x", "x.c", "f", 5)];
+        assert_eq!(compared(&a, &a[1..]), expected(&[("f", "x.c", [7, 5])]));
+        // Which names of a library's functions are local is not known.
+        let library = [("/lib/libc.so.6", "a.c", "work", 4), ("/lib/libc.so.6", "b.c", "work", 5)];
+        assert_eq!(compared(&library, &library), expected(&[("work", "none", [9, 9])]));
     }
 
     #[test]

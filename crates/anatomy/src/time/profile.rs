@@ -38,16 +38,47 @@ pub struct Function {
     pub common: String,
     /// The demangled name; empty for code without a name.
     pub name: String,
+    /// The source file, which tells functions of one name apart that are local to their files; empty where unknown.
+    pub file: String,
     /// The source file and the lowest line of its own code there, where known.
     pub place: Option<(String, u64)>,
     /// The counts.
     pub counts: Counts,
 }
 
+/// Where a function's source file is known from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Source {
+    /// Valgrind's files, which have them from debug information: the file of its first code, which may be an inlined copy. A path.
+    Counts(String),
+    /// The symbol table of the object file, for functions that are local to a file. A name without folders.
+    Symbols(String),
+    Unknown,
+}
+
+impl Function {
+    /// Functions of one name as one. Its file and its place are unknown if they are in several files.
+    pub(super) fn merged(functions: &[&Function]) -> Option<Function> {
+        let mut known = functions.iter().filter(|function| !function.file.is_empty());
+        let first = known.next().or(functions.first())?;
+        let is_one_file = known.all(|function| function.file == first.file);
+        let places = functions.iter().filter_map(|function| function.place.as_ref());
+        // The place of a part of the function, such as its `.cold`, may be in another file.
+        let own = places.clone().filter(|(file, _)| *file == first.file).min_by_key(|(_, line)| *line);
+        let place = own.or(places.min_by_key(|(_, line)| *line).filter(|_| first.file.is_empty()));
+        Some(Function {
+            file: if is_one_file { first.file.clone() } else { String::new() },
+            place: place.filter(|_| is_one_file).cloned(),
+            counts: functions.iter().fold(Counts::default(), |sum, function| sum + function.counts),
+            ..(*first).clone()
+        })
+    }
+}
+
 /// The functions of a variant's run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    functions: FxHashMap<(Module, String), Function>,
+    functions: FxHashMap<(Module, String, Source), Function>,
     /// What the x32 runtime and valgrind's own library did: no part of the program.
     pub tool: Counts,
     /// How many processes there were.
@@ -55,14 +86,19 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// All functions, in no order.
-    pub fn functions(&self) -> impl Iterator<Item = &Function> {
-        self.functions.values()
+    /// All functions, in no order. Of the program, those of one name in several source files are several; what is known to be of one of
+    /// them, but not of which, is another.
+    pub fn functions(&self) -> impl Iterator<Item = Function> + use<'_> {
+        let mut by_name: FxHashMap<(&Module, &str), Vec<(&Source, &Function)>> = FxHashMap::default();
+        for ((module, key, source), function) in &self.functions {
+            by_name.entry((module, key)).or_default().push((source, function));
+        }
+        by_name.into_iter().flat_map(|((module, _), functions)| by_file(module, &functions))
     }
 
     /// The sums over all functions: what the program did, without tools.
     pub fn total(&self) -> Counts {
-        self.functions().fold(Counts::default(), |sum, function| sum + function.counts)
+        self.functions.values().fold(Counts::default(), |sum, function| sum + function.counts)
     }
 
     /// Adds the counts of a run under valgrind. `maps`: of an x32 program, the files in the memory of each process, by its number;
@@ -110,7 +146,12 @@ impl Profile {
         }
         let place = Some((output.file(cost), cost.line)).filter(|(file, line)| !file.is_empty() && *line > 0);
         let place = place.map(|(file, line)| (file.to_owned(), line));
-        self.add_function(Module::of(object, programs), symbol(output.function(cost)), place, cost.counts);
+        let source = match output.file(cost) {
+            "" => Source::Unknown,
+            file => Source::Counts(file.to_owned()),
+        };
+        let symbol = symbol(output.function(cost));
+        self.add_function(Module::of(object, programs), symbol, source, place, cost.counts);
     }
 
     /// Adds counts of a code address: an offset in the file at `path`; an empty path is code in no file.
@@ -122,14 +163,19 @@ impl Profile {
         programs: &[String],
         names: &mut CodeNames,
     ) {
-        let symbol = if path.is_empty() { None } else { names.name(path, offset) };
-        self.add_function(Module::of(path, programs), symbol, None, counts);
+        let found = if path.is_empty() { None } else { names.name_and_file(path, offset) };
+        let source = found.map_or(Source::Unknown, |(_, file)| match file {
+            "" => Source::Unknown,
+            file => Source::Symbols(file.to_owned()),
+        });
+        self.add_function(Module::of(path, programs), found.map(|(symbol, _)| symbol), source, None, counts);
     }
 
     fn add_function(
         &mut self,
         module: Module,
         symbol: Option<&str>,
+        source: Source,
         place: Option<(String, u64)>,
         counts: Counts,
     ) {
@@ -150,11 +196,22 @@ impl Profile {
             Module::Other(_) if !key.is_empty() => (names::function_name_key(&name), names::key(&name)),
             _ => (key, common),
         };
-        let function = self.functions.entry((module.clone(), key.clone())).or_insert_with(|| Function {
+        let source = match (&source, symbol) {
+            _ if key.is_empty() => Source::Unknown,
+            (Source::Counts(_), Some(symbol)) if is_part(symbol) => Source::Unknown,
+            _ => source,
+        };
+        let file = match &source {
+            Source::Counts(path) => path.clone(),
+            _ => String::new(),
+        };
+        let entry = self.functions.entry((module.clone(), key.clone(), source));
+        let function = entry.or_insert_with(|| Function {
             module,
             key,
             common,
             name,
+            file,
             place: None,
             counts: Counts::default(),
         });
@@ -165,6 +222,56 @@ impl Profile {
             _ => {}
         }
     }
+}
+
+/// Whether a symbol names a part that the compiler made of a function: its first code may be of another file.
+fn is_part(symbol: &str) -> bool {
+    let marks = &symbol[names::without_copies(symbol).len()..];
+    [".cold", ".part", ".unlikely"].iter().any(|mark| marks.contains(mark))
+}
+
+/// The functions of one name, those of each source file as one.
+fn by_file(module: &Module, functions: &[(&Source, &Function)]) -> Vec<Function> {
+    let distinct = |path: fn(&Source) -> Option<&str>| {
+        let mut all: Vec<&str> = functions.iter().filter_map(|(source, _)| path(source)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let paths = distinct(|source| match source {
+        Source::Counts(path) => Some(path),
+        _ => None,
+    });
+    let names = distinct(|source| match source {
+        Source::Symbols(name) => Some(name),
+        _ => None,
+    });
+    let files = if paths.is_empty() { names } else { paths };
+    let is_several = *module == Module::Program && files.len() > 1;
+    let mut by_file: FxHashMap<&str, Vec<&Function>> = FxHashMap::default();
+    for (source, function) in functions {
+        let file = match source {
+            _ if !is_several => "",
+            Source::Counts(path) => path,
+            Source::Symbols(name) => {
+                let mut same = files.iter().filter(|path| file_name(path) == name);
+                // Two folders may have files of one name.
+                same.next().filter(|_| same.next().is_none()).copied().unwrap_or("")
+            }
+            Source::Unknown => "",
+        };
+        by_file.entry(file).or_default().push(function);
+    }
+    let one_of_each = by_file.into_iter().filter_map(|(file, functions)| {
+        let merged = Function::merged(&functions)?;
+        Some(if file.is_empty() { merged } else { Function { file: file.to_owned(), ..merged } })
+    });
+    one_of_each.collect()
+}
+
+/// The name of a file without its folder.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Refuses counts of which some may be there twice. After fork(2) the child counts on from where its parent stood, unless valgrind

@@ -10,6 +10,8 @@ use crate::elf::{Elf, SymbolKind};
 const MOST_FILES: usize = 4096;
 /// `PT_LOAD`.
 const LOAD: u32 = 1;
+/// `SHN_ABS`.
+const ABSOLUTE: usize = 0xfff1;
 
 /// The functions of object files, each file read at its first use.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub struct CodeNames {
 struct Functions {
     /// Beginning, end and name; by beginning, none of them overlaps another that began at the same place.
     all: Vec<(u64, u64, Box<str>)>,
+    /// The source files of functions that are local to them, by their beginnings.
+    files: FxHashMap<u64, Box<str>>,
     /// Segments: where they begin in the file, their size in it, and their address.
     segments: Vec<(u64, u64, u64)>,
 }
@@ -29,6 +33,11 @@ struct Functions {
 impl CodeNames {
     /// The symbol of the function at an offset of a file; none where the file has none there, or cannot be read.
     pub fn name(&mut self, path: &str, offset: u64) -> Option<&str> {
+        self.name_and_file(path, offset).map(|(name, _)| name)
+    }
+
+    /// The symbol, and of a function that is local to its source file that file's name without a folder; empty for other functions.
+    pub fn name_and_file(&mut self, path: &str, offset: u64) -> Option<(&str, &str)> {
         if !self.files.contains_key(path) {
             let functions = (self.files.len() < MOST_FILES).then(|| read(Path::new(path))).flatten();
             self.files.insert(path.to_owned(), functions);
@@ -42,10 +51,11 @@ impl CodeNames {
 }
 
 impl Functions {
-    fn at(&self, address: u64) -> Option<&str> {
+    fn at(&self, address: u64) -> Option<(&str, &str)> {
         let behind = self.all.partition_point(|(start, ..)| *start <= address);
-        let (_, end, name) = self.all[..behind].last()?;
-        (address < *end).then_some(name)
+        let (start, end, name) = self.all[..behind].last()?;
+        let file = self.files.get(start).map_or("", |file| file);
+        (address < *end).then_some((name, file))
     }
 }
 
@@ -74,7 +84,31 @@ fn functions(elf: &Elf) -> Functions {
     all.dedup_by_key(|(start, ..)| *start);
     let segments = elf.segments.iter().filter(|segment| segment.kind == LOAD);
     let segments = segments.map(|segment| (segment.offset, segment.file_size, segment.address)).collect();
-    Functions { all, segments }
+    Functions { all, files: local_files(elf), segments }
+}
+
+/// The source files of local functions: in a symbol table they stand behind a symbol for their file (gABI, "Symbol Table", STT_FILE).
+fn local_files(elf: &Elf) -> FxHashMap<u64, Box<str>> {
+    let mut files: FxHashMap<u64, Box<str>> = FxHashMap::default();
+    let Some(table) = elf.symbol_table() else { return files };
+    let mut file = String::new();
+    for symbol in elf.symbols(table).into_iter().filter(|symbol| symbol.is_local) {
+        match symbol.kind {
+            SymbolKind::Other if symbol.section == ABSOLUTE => {
+                let path = String::from_utf8_lossy(symbol.name);
+                file = path.rsplit('/').next().unwrap_or_default().to_owned();
+            }
+            SymbolKind::Function if !file.is_empty() => {
+                // A linker may have made one of several functions with the same code.
+                let known = files.entry(symbol.value).or_insert_with(|| Box::from(file.as_str()));
+                if **known != *file {
+                    *known = Box::default();
+                }
+            }
+            _ => {}
+        }
+    }
+    files
 }
 
 #[cfg(test)]
