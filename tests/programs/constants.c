@@ -1,4 +1,5 @@
-// Known truth: read-only data of a program. Pointers that the dynamic linker relocates (.data.rel.ro), numbers
+// Known truth: read-only data of a program. Pointers that the dynamic linker relocates (.data.rel.ro),
+// numbers
 // (.rodata), a variable, and code of less than a page. All of it is resident before the
 // first step. Each step allocates a block, so that memory is read several times.
 #include <stdio.h>

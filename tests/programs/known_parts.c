@@ -1,10 +1,10 @@
 // A program whose memory differs between ABIs by known parts. Everything stays until it ends.
 //
-// known_parts PART: `pointers` allocates COUNT nodes of two pointers each, and with `forked` a child writes to
-// them, too; `variables` fills an array of pointers and one of long; `mapped` maps pages for 4 * COUNT pointers,
-// and `shared` maps shared ones; `stack` fills a deep stack of pointers; `threads` fills THREADS stacks;
-// `alternating FILE` is `pointers` and `mapped`, and every second run of an ABI maps MORE bytes besides. FILE has
-// the number of runs.
+// known_parts PART: `pointers` allocates COUNT nodes of two pointers each, and with `forked` a child writes
+// to them, too; `variables` fills an array of pointers and one of long; `mapped` maps pages for 4 * COUNT
+// pointers, and `shared` maps shared ones; `stack` fills a deep stack of pointers; `threads` fills THREADS
+// stacks; `alternating FILE` is `pointers` and `mapped`, and every second run of an ABI maps MORE bytes
+// besides. FILE has the number of runs.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Known parts: structures that are declared inside of functions. Two of them have one name, and one size in LP64. */
+/* Known parts: structures that are declared inside of functions. Two of them have one name, and one size in
+ * LP64. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Known parts: buffers of a fixed size, each allocated beside a structure in one line, by every function that aligns
-   blocks. A buffer's size is a multiple of the structure's in one ABI by chance. */
+/* Known parts: buffers of a fixed size, each allocated beside a structure in one line, by every function that
+   aligns blocks. A buffer's size is a multiple of the structure's in one ABI by chance. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

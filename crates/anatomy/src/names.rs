@@ -5,8 +5,10 @@
 //! supplement, the same), so that `operator new(size_t)` is `_Znwm` here and `_Znwj` there. The compiler's own copies of a
 //! function, and its choice of them, differ too.
 
+mod brackets;
 mod demangled;
 
+pub(crate) use brackets::closing_bracket;
 pub(crate) use demangled::demangled;
 
 /// Words that an integer type's name is made of, in any order: `long unsigned int` is what debug information says.
@@ -219,27 +221,6 @@ fn east_const(name: &str) -> String {
         format!("{}{marks}{}", base[..end].trim_end(), &base[end..])
     }
     one(name, 0)
-}
-
-/// The place of the bracket that closes the one at the beginning.
-pub(crate) fn closing_bracket(text: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
-        match c {
-            '<' | '(' => depth += 1,
-            '>' if before == '-' => {}
-            '>' | ')' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    None
 }
 
 /// A demangled function's qualified name and what is behind it, without the type of its result, which demanglers write in front of

@@ -1,6 +1,6 @@
 //! Demangled names: of C++ by cpp_demangle, of Rust by rustc-demangle.
 
-use super::closing_bracket;
+use super::brackets::closing_bracket;
 
 /// The demangled name, of C++ or of Rust; other names stay as they are.
 ///

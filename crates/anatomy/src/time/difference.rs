@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use super::counts::Counts;
 use super::module::Module;
 use super::profile::{file_name, Function, Profile};
@@ -86,6 +84,9 @@ pub fn rows(baseline: &[Profile], variant: &[Profile]) -> Vec<Row> {
     rows
 }
 
+/// An object file, and the key of a function's name in both builds.
+type Name<'s> = (Option<&'s Module>, &'s str);
+
 /// A function in one variant.
 #[derive(Debug, Clone, Default)]
 struct Side {
@@ -120,17 +121,42 @@ impl Side {
         self.function.as_ref().map_or("", |function| &function.common)
     }
 
+    /// What identifies functions of its name in both builds.
+    fn name(&self) -> Name<'_> {
+        (self.module(), self.common())
+    }
+
     /// The name of the source file without its folder: each build may have another.
     fn file(&self) -> &str {
         self.function.as_ref().map_or("", |function| file_name(&function.file))
     }
 }
 
-/// The functions of both variants. Where one of them says of no function of a name which source file it is in, those of the other are
-/// one, too.
+/// The functions of both variants. Those of one name are one where the variants cannot be compared file by file: one of them tells no
+/// file, or each has files of that name that the other does not have. (A static function of a header is in the header for valgrind,
+/// and in each unit that includes it for the symbol table.)
 fn sides(baseline: &[Profile], variant: &[Profile]) -> [Vec<Side>; 2] {
-    let [a, b] = [functions(baseline), functions(variant)];
-    [without_files(&a, &b), without_files(&b, &a)]
+    let all = [functions(baseline), functions(variant)];
+    let [a, b] = [&all[0], &all[1]];
+    let mut left: BTreeMap<Name, [usize; 2]> = BTreeMap::new();
+    let mut is_told: BTreeMap<Name, [bool; 2]> = BTreeMap::new();
+    for (side, sides) in all.iter().enumerate() {
+        for one in sides {
+            is_told.entry(one.name()).or_default()[side] |= !one.file().is_empty();
+        }
+    }
+    for pair in by_file(a, b) {
+        match pair {
+            Paired { a: Some(place), b: None } => left.entry(a[place].name()).or_default()[0] += 1,
+            Paired { a: None, b: Some(place) } => left.entry(b[place].name()).or_default()[1] += 1,
+            _ => {}
+        }
+    }
+    let is_one = |one: &Side| {
+        is_told.get(&one.name()).is_some_and(|told| told.contains(&false))
+            || left.get(&one.name()).is_some_and(|left| !left.contains(&0) && *left != [1, 1])
+    };
+    [as_one(a, &is_one), as_one(b, &is_one)]
 }
 
 /// The functions of a variant's recordings, by module, name and source file.
@@ -148,18 +174,13 @@ fn functions(profiles: &[Profile]) -> Vec<Side> {
     by_key.into_values().collect()
 }
 
-/// The functions of one variant, those of one name as one where the other does not tell their files.
-fn without_files(own: &[Side], other: &[Side]) -> Vec<Side> {
-    let mut is_told: FxHashMap<(Option<&Module>, &str), bool> = FxHashMap::default();
-    for side in other {
-        *is_told.entry((side.module(), side.common())).or_default() |= !side.file().is_empty();
-    }
+/// The functions of one variant, some names with all their files as one.
+fn as_one(own: &[Side], is_one: &dyn Fn(&Side) -> bool) -> Vec<Side> {
     let mut sides: Vec<Side> = Vec::new();
     for side in own {
-        let is_untold = is_told.get(&(side.module(), side.common())) == Some(&false);
         match sides.last_mut() {
             // They are in the order of their keys.
-            Some(last) if is_untold && last.module() == side.module() && last.key() == side.key() => {
+            Some(last) if last.module() == side.module() && last.key() == side.key() && is_one(side) => {
                 last.add(side);
                 let both: Vec<&Function> = last.function.iter().chain(&side.function).collect();
                 last.function = Function::merged(&both);
@@ -170,36 +191,28 @@ fn without_files(own: &[Side], other: &[Side]) -> Vec<Side> {
     sides
 }
 
-/// Pairs functions by name and source file; those that are left, by name, unless there are several of that name in one program.
+/// Pairs functions by name and source file.
+fn by_file(a: &[Side], b: &[Side]) -> Vec<Paired> {
+    let own = |one: &Side| (one.module().cloned(), one.key().to_owned(), one.file().to_owned());
+    let common = |one: &Side| (one.module().cloned(), one.common().to_owned(), one.file().to_owned());
+    paired(a, b, own, common)
+}
+
+/// Pairs functions by name and source file, and those that are left by name.
 fn pairs(a: &[Side], b: &[Side]) -> Vec<Paired> {
-    let own = |one: &&Side| (one.module().cloned(), one.key().to_owned(), one.file().to_owned());
-    let common = |one: &&Side| (one.module().cloned(), one.common().to_owned(), one.file().to_owned());
-    let [of_a, of_b] = [a, b].map(|sides| sides.iter().collect::<Vec<_>>());
     let (mut pairs, left): (Vec<Paired>, Vec<Paired>) =
-        paired(&of_a, &of_b, own, common).into_iter().partition(|pair| pair.a.is_some() && pair.b.is_some());
-    let several = [a, b].map(|sides| {
-        let mut files: FxHashMap<(Option<&Module>, &str), usize> = FxHashMap::default();
-        sides.iter().for_each(|side| *files.entry((side.module(), side.key())).or_default() += 1);
-        files
-    });
-    let is_one = |side: usize, one: &Side| several[side].get(&(one.module(), one.key())) == Some(&1);
-    let (one_a, several_a): (Vec<usize>, Vec<usize>) =
-        left.iter().filter_map(|pair| pair.a).partition(|place| is_one(0, &a[*place]));
-    let (one_b, several_b): (Vec<usize>, Vec<usize>) =
-        left.iter().filter_map(|pair| pair.b).partition(|place| is_one(1, &b[*place]));
-    let [left_a, left_b] = [
-        one_a.iter().map(|place| &a[*place]).collect::<Vec<_>>(),
-        one_b.iter().map(|place| &b[*place]).collect::<Vec<_>>(),
-    ];
+        by_file(a, b).into_iter().partition(|pair| pair.a.is_some() && pair.b.is_some());
+    let [of_a, of_b]: [Vec<usize>; 2] =
+        [left.iter().filter_map(|pair| pair.a).collect(), left.iter().filter_map(|pair| pair.b).collect()];
+    let left_a: Vec<&Side> = of_a.iter().map(|place| &a[*place]).collect();
+    let left_b: Vec<&Side> = of_b.iter().map(|place| &b[*place]).collect();
     let own = |one: &&Side| (one.module().cloned(), one.key().to_owned());
     let common = |one: &&Side| (one.module().cloned(), one.common().to_owned());
     pairs.extend(
         paired(&left_a, &left_b, own, common)
             .into_iter()
-            .map(|pair| Paired { a: pair.a.map(|place| one_a[place]), b: pair.b.map(|place| one_b[place]) }),
+            .map(|pair| Paired { a: pair.a.map(|place| of_a[place]), b: pair.b.map(|place| of_b[place]) }),
     );
-    pairs.extend(several_a.into_iter().map(|place| Paired { a: Some(place), b: None }));
-    pairs.extend(several_b.into_iter().map(|place| Paired { a: None, b: Some(place) }));
     pairs
 }
 
@@ -313,6 +326,22 @@ mod tests {
         assert_eq!(
             compared(&[("/x", "x.c", "_Z1fm", 5)], &[("/x", "vector.h", "_Z1fj", 6)]),
             expected(&[("f(unsigned long)", "none", [5, 6])])
+        );
+    }
+
+    #[test]
+    fn functions_of_one_name_are_one_where_the_files_of_both_sides_are_of_two_kinds() {
+        // Valgrind says the header, the symbol table each unit that includes it.
+        let header = [("/x", "util.h", "work", 9)];
+        let units = [("/x", "a.c", "work", 4), ("/x", "b.c", "work", 3)];
+        assert_eq!(compared(&header, &units), expected(&[("work", "util.h", [9, 7])]));
+        assert_eq!(compared(&units, &header), expected(&[("work", "util.h", [7, 9])]));
+        // A global function has no file in the symbol table.
+        let valgrind = [("/x", "c.c", "run", 1), ("/x", "a.c", "run", 2), ("/x", "b.c", "run", 3)];
+        let symbols = [("/x", "???", "run", 5), ("/x", "a.c", "run", 6), ("/x", "b.c", "run", 7)];
+        assert_eq!(
+            compared(&valgrind, &symbols),
+            expected(&[("run", "a.c", [2, 6]), ("run", "b.c", [3, 7]), ("run", "c.c", [1, 5])])
         );
     }
 

@@ -16,7 +16,7 @@ use crate::heap::{not_quite, signed};
 use crate::text::{paragraph, Palette};
 
 pub use allocated::Allocated;
-pub use breakdown::{HeapParts, Variable};
+pub use breakdown::{is_copying, HeapParts, Variable};
 pub use recordings::Recordings;
 pub use resident::{Origin, Resident, Use};
 

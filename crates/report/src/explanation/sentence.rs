@@ -4,6 +4,7 @@ use widthwise_experiment::units::Quantity;
 
 use crate::explanation::model::{Basis, Part, Unexplained};
 use crate::format::bounded;
+use widthwise_verdict::Word;
 
 /// Parts that a sentence names.
 const MOST: usize = 5;
@@ -153,6 +154,20 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         };
     }
     let Wording { verb, less, more, object, .. } = wording(rest.metric).unwrap_or(&OTHER);
+    let is_judged_less = match rest.basis {
+        Basis::Judged(Word::Lower) => true,
+        Basis::Judged(Word::Higher) => false,
+        _ => is_less,
+    };
+    if is_judged_less != is_less && !is_bounded {
+        let by =
+            rest.estimate.filter(|size| !size.is_multiple).map_or(String::new(), |size| format!("{size} "));
+        let word = if is_judged_less { less } else { more };
+        return format!(
+            "{variant} {verb} {by}{word} {object} than {baseline}; the typical values differ in the other direction ({noun} {from} → {to}), \
+             so that no part of them explains it."
+        );
+    }
     let word = if is_less { less } else { more };
     if is_bounded {
         // Of a difference between bounds, no share is known.
@@ -181,7 +196,13 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         (of_values != size.to_string()).then_some(of_values)
     });
     let (typical, other) = match other {
-        Some(other) => ("typical ", format!(", which differ by {other}")),
+        Some(other) => (
+            "typical ",
+            match other.strip_suffix(" times") {
+                Some(ratio) => format!(", whose ratio is {ratio}"),
+                None => format!(", which differ by {other}"),
+            },
+        ),
         None => ("", String::new()),
     };
     // Points count in the direction of the difference.
@@ -287,6 +308,14 @@ mod tests {
         let parts: Vec<Part> = amounts.iter().map(part).collect();
         let parts: Vec<&Part> = parts.iter().collect();
         of_metric(["x86-64", "x32"], &measured.unexplained(&parts, None), &parts)
+    }
+
+    #[test]
+    fn typical_values_that_contradict_the_verdict_are_not_divided() {
+        let text = sentence(Basis::Judged(Word::Lower), [100_000, 101_000], &[("pointers", "", -1_000)]);
+        assert!(text.contains(" less "), "{text}");
+        assert!(text.contains("the typical values differ in the other direction"), "{text}");
+        assert!(!text.contains("pointers") && !text.contains(" more "), "{text}");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use widthwise_experiment::metric;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
 use widthwise_measure::passes::heap::LargestReading;
-use widthwise_report::explanation::memory::{Allocated, Memory, Origin, Recordings, Resident, Variable};
+use widthwise_report::explanation::memory::{
+    is_copying, Allocated, Memory, Origin, Recordings, Resident, Variable,
+};
 use widthwise_report::explanation::{Basis, Measured, Part};
 use widthwise_report::memory::{how, near_peaks, portraits};
 use widthwise_report::Comparison;
@@ -33,7 +35,7 @@ pub struct Sources<'a> {
 }
 
 /// Why what is resident beyond the blocks of several processes is one part.
-const SEVERAL: &str = "What is resident beyond the blocks is one part for several processes, of low certainty: pages that a \
+const SEVERAL: &str = "What is resident beyond the blocks is one part for processes that were forked, of low certainty: pages that a \
     process copies after a fork, what the allocator keeps and what is never written to are not told apart. (A block from before a \
     fork counts once in the recording, and each copied page once more in the reading, which is of another moment.)";
 
@@ -62,9 +64,6 @@ impl Sources<'_> {
             }
             None => self.measured("max_rss")?,
         };
-        if is_tree && measured.metric == "tree_peak" && self.heaps.is_some() {
-            remarks.push(SEVERAL.to_owned());
-        }
         // Parts of a whole tree do not sum to the largest process.
         let resident = resident.filter(|_| !is_tree || measured.metric == "tree_peak");
         if self.heaps.is_none() {
@@ -72,6 +71,11 @@ impl Sources<'_> {
         }
         let says = self.verdict(measured.metric).map(|verdict| format!("{}.", wording::sentence(&verdict)));
         let allocated = self.allocated();
+        if let (Some(resident), Some(allocated)) = (&resident, &allocated) {
+            if is_copying(resident, allocated) {
+                remarks.push(SEVERAL.to_owned());
+            }
+        }
         let recordings = self.recordings(resident.as_ref().map(|sides| sides[0].origin));
         let Sources { heap, variables, top, .. } = self;
         let heap = if allocated.is_some() { heap } else { Vec::new() };

@@ -136,8 +136,7 @@ fn beyond_blocks(
     let (brk, mapped) = (of_both(&beyond_heap), of_both(&in_mappings));
     // A block from before a fork counts once in the recording, and each page that a process has copied by writing to it once more in
     // the reading. Nothing tells such pages from what the allocator keeps, and the reading and the recording are of two moments.
-    let is_copying = |side: usize| resident[side].processes > 1 && heap.allocated[side].may_copy;
-    if is_copying(0) || is_copying(1) {
+    if is_copying(resident, &heap.allocated) {
         let amount = brk[1] + mapped[1] - brk[0] - mapped[0];
         let cause = "memory copied after a fork, kept, or not resident";
         return vec![measured.part(cause, NOWHERE, amount, Certainty::Low)];
@@ -167,6 +166,11 @@ fn beyond_blocks(
             )
             .with_detail(detail(never_written)),
     ]
+}
+
+/// Whether one of the trees may have copied pages after a fork.
+pub fn is_copying(resident: &[Resident; 2], allocated: &[Allocated; 2]) -> bool {
+    resident.iter().zip(allocated).any(|(resident, allocated)| resident.processes > 1 && allocated.may_copy)
 }
 
 /// Resident in the heap segments, and not allocated.
