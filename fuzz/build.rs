@@ -3,7 +3,7 @@
 
 fn main() {
     let runtime = "../runtime/x32";
-    for file in ["elf.c", "elf.h", "kernel.h", "memory.h"] {
+    for file in ["elf.c", "elf.h", "kernel.h", "user_memory.h"] {
         println!("cargo::rerun-if-changed={runtime}/{file}");
     }
     println!("cargo::rerun-if-changed=x32_image.c");

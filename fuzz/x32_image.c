@@ -3,7 +3,7 @@
  * relies on.
  */
 #include "elf.h"
-#include "memory.h"
+#include "user_memory.h"
 
 #define HOLDS(condition)                                                                                     \
     do {                                                                                                     \

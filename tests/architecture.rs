@@ -327,3 +327,36 @@ fn every_file_of_tests_is_part_of_a_program() {
         }
     }
 }
+
+/// The fuzz targets are a workspace of their own, which `make test` does not build: its lock file and its header files follow the crates.
+#[test]
+fn the_fuzz_targets_have_the_dependencies_and_header_files_of_the_program() {
+    let read = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
+    let lock: toml::Table = read("fuzz/Cargo.lock").parse().unwrap();
+    let packages = lock["package"].as_array().unwrap().iter();
+    let mut crates = 0;
+    for package in packages {
+        let Some(name) = package["name"].as_str().unwrap().strip_prefix("widthwise-") else { continue };
+        if !repository().join("crates").join(name).exists() {
+            continue;
+        }
+        let none = toml::Value::Array(Vec::new());
+        let listed = package.get("dependencies").unwrap_or(&none).as_array().unwrap().iter();
+        // A name that several versions have is followed by its version.
+        let listed: Vec<&str> = listed.filter_map(|one| one.as_str()?.split(' ').next()).collect();
+        let manifest: toml::Table = read(&format!("crates/{name}/Cargo.toml")).parse().unwrap();
+        let used = manifest.get("dependencies").and_then(toml::Value::as_table);
+        for dependency in used.into_iter().flat_map(toml::Table::keys) {
+            let has_it = listed.contains(&dependency.as_str());
+            assert!(has_it, "{name} uses {dependency}: `cargo check` in fuzz/ writes its lock file anew");
+        }
+        crates += 1;
+    }
+    assert!(crates > 2, "{crates} crates");
+    let source = read("fuzz/x32_image.c");
+    for line in source.lines().filter_map(|line| line.strip_prefix("#include \"")) {
+        let header = line.trim_end_matches('"');
+        let path = repository().join("runtime/x32").join(header);
+        assert!(path.exists(), "fuzz/x32_image.c includes {header}, which runtime/x32 does not have");
+    }
+}

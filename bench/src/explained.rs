@@ -151,7 +151,7 @@ fn of_program(
     work_directory: &WorkDirectory,
     program: &Program,
 ) -> anyhow::Result<(Vec<[Explained; 2]>, String)> {
-    let folder = work_directory.folder().join(program.name.replace(' ', "-"));
+    let folder = work_directory.folder().join(format!("explained-{}", program.name.replace(' ', "-")));
     std::fs::create_dir_all(&folder)?;
     let abis = format!("{BASELINE},{}", VARIANTS.join(","));
     let rounds = work_directory.count(6, 1).to_string();
