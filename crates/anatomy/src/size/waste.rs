@@ -50,8 +50,8 @@ pub fn pairs(baseline: Vec<Waste>, variant: Vec<Waste>) -> Vec<WastePair> {
     let mut by_kind: BTreeMap<WasteKind, pairing::Named<(u64, u64)>> = BTreeMap::new();
     for (side, all) in [baseline, variant].into_iter().enumerate() {
         for waste in all {
-            by_kind.entry(waste.kind).or_default()[side]
-                .push((names_of(waste.kind, waste.name), (waste.count, waste.bytes)));
+            let sides = by_kind.entry(waste.kind).or_default();
+            sides[side].push((names_of(waste.kind, waste.name), (waste.count, waste.bytes)));
         }
     }
     let pairs = by_kind.into_iter().flat_map(|(kind, sides)| {

@@ -41,8 +41,7 @@ impl Heap<'_> {
             .map_or(Basis::Unjudged, |differences| Basis::Judged(differences.peak_heap.found.word));
         let processes = self.heaps.b.map_or(1, |b| b.processes).max(self.heaps.a.processes);
         let metric = if processes > 1 { "peak_heap_sum" } else { "peak_heap" };
-        let [baseline, variant] = self.peaks();
-        Measured { metric, unit: Unit::Bytes, baseline, variant, basis, uppers: [None; 2], estimate: None }
+        Measured { basis, ..Measured::counted(metric, Unit::Bytes, self.peaks()) }
     }
 }
 

@@ -292,16 +292,7 @@ mod tests {
     use crate::explanation::{Certainty, Measured};
 
     fn sentence(basis: Basis, values: [i64; 2], amounts: &[(&str, &str, i64)]) -> String {
-        let [baseline, variant] = values;
-        let measured = Measured {
-            metric: "max_rss",
-            unit: Unit::Bytes,
-            baseline,
-            variant,
-            basis,
-            uppers: [None; 2],
-            estimate: None,
-        };
+        let measured = Measured { basis, ..Measured::counted("max_rss", Unit::Bytes, values) };
         let part = |(cause, place, amount): &(&str, &str, i64)| {
             measured.part(*cause, *place, *amount, Certainty::High)
         };

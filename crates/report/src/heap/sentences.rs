@@ -363,18 +363,19 @@ impl Explanation<'_> {
             true => String::new(),
             false => format!(", {} with the allocator's rounding and headers", less(live)),
         };
+        let gives =
+            format!("{} for the heap ({} → {})", less(resident), bytes(resident.a), bytes(resident.b));
+        let requests = format!(
+            "{} ({} → {}{}){rounding}",
+            less(asked),
+            bytes(asked.a),
+            bytes(asked.b),
+            with_mappings(&[a, b], asked.a.min(asked.b))
+        );
         if parted {
             let cause = Cause::of(system);
             let mut sentences = vec![format!(
-                "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the \
-                 program requests {} ({} → {}{}){rounding}. {}",
-                less(resident),
-                bytes(resident.a),
-                bytes(resident.b),
-                less(asked),
-                bytes(asked.a),
-                bytes(asked.b),
-                with_mappings(&[a, b], asked.a.min(asked.b)),
+                "The system sees something else: on average over the run it gives {gives}, but the program requests {requests}. {}",
                 cause.sentence()
             )];
             sentences.extend(cause.of_each(a, b, system));
@@ -385,11 +386,7 @@ impl Explanation<'_> {
         }
         if agree && resident.is_clear() {
             return vec![format!(
-                "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \
-                 for {}{rounding}.",
-                less(resident),
-                bytes(resident.a),
-                bytes(resident.b),
+                "The system sees the same: on average over the run it gives {gives}, and the program asks for {}{rounding}.",
                 less(asked)
             )];
         }
@@ -401,15 +398,8 @@ impl Explanation<'_> {
         }
         if resident.is_clear() {
             return vec![format!(
-                "On average over the run the system gives {} for the heap ({} → {}), and the program requests {} ({} → {}{})\
-                 {rounding}: these recordings do not establish whether both differ by the same factor.",
-                less(resident),
-                bytes(resident.a),
-                bytes(resident.b),
-                less(asked),
-                bytes(asked.a),
-                bytes(asked.b),
-                with_mappings(&[a, b], asked.a.min(asked.b))
+                "On average over the run the system gives {gives}, and the program requests {requests}: these recordings do not \
+                 establish whether both differ by the same factor."
             )];
         }
         vec![format!(

@@ -36,7 +36,7 @@ pub struct Sources<'a> {
 
 /// Why what is resident beyond the blocks of several processes is one part.
 const SEVERAL: &str = "What is resident beyond the blocks is one part for processes that were forked, of low certainty: pages that a \
-    process copies after a fork, what the allocator keeps and what is never written to are not told apart. (A block from before a \
+    process copies after a fork, what the allocator keeps and what is never written to are not distinguished. (A block from before a \
     fork counts once in the recording, and each copied page once more in the reading, which is of another moment.)";
 
 impl Sources<'_> {

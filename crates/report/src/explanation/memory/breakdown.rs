@@ -251,15 +251,7 @@ mod tests {
 
     fn measured(baseline: i64, variant: i64) -> Measured {
         let basis = Basis::Unjudged;
-        Measured {
-            metric: "max_rss",
-            unit: Unit::Bytes,
-            baseline,
-            variant,
-            basis,
-            uppers: [None; 2],
-            estimate: None,
-        }
+        Measured { basis, ..Measured::counted("max_rss", Unit::Bytes, [baseline, variant]) }
     }
 
     fn allocated(requested: u64, main: u64, blocks: u64, word: u64) -> Allocated {
