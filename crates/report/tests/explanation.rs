@@ -120,10 +120,13 @@ fn a_sentence_has_the_verdicts_figure_and_behind_the_typical_values_theirs() {
         sentence.starts_with(&format!("x32 uses {figure} less memory at its peak than x86-64 {typical}")),
         "{sentence}"
     );
-    // Values that differ by the verdict's share.
-    let equal: f64 = 10e6 * verdict.ratio.unwrap();
-    let [sentence] = &explanation(of(equal.round() as i64), "pointers").sentences()[..] else { panic!() };
-    assert!(sentence.contains("(max RSS 10.0 MB → ") && !sentence.contains("differ by"), "{sentence}");
+    // Values that differ by the verdict's share, or by one within its interval.
+    for ratio in [verdict.ratio, verdict.low, verdict.high] {
+        let variant = 10e6 * ratio.unwrap();
+        let inside = if ratio == verdict.low { variant.ceil() } else { variant.floor() };
+        let [sentence] = &explanation(of(inside as i64), "pointers").sentences()[..] else { panic!() };
+        assert!(sentence.contains("(max RSS 10.0 MB → ") && !sentence.contains("differ by"), "{sentence}");
+    }
     // The other way round.
     let reversed = verdict.reversed();
     assert_eq!((reversed.word, reversed.reversed().word), (Word::Higher, Word::Lower));

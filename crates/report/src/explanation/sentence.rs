@@ -190,10 +190,12 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         (true, true) => format!("{from}, {difference} {less} in {variant}"),
         (true, false) => format!("{from}, {difference} {more} in {variant}"),
     };
-    // The points are those of the typical values, which may differ by another share than paired runs.
+    // The points are those of the typical values, which may differ by another share than paired runs. A share within the
+    // verdict's interval is the same share.
     let other = rest.estimate.filter(|_| rest.baseline != 0).and_then(|size| {
-        let of_values = size.like(rest.variant as f64 / rest.baseline as f64).to_string();
-        (of_values != size.to_string()).then_some(of_values)
+        let ratio = rest.variant as f64 / rest.baseline as f64;
+        let of_values = size.like(ratio).to_string();
+        (!size.includes(ratio) && of_values != size.to_string()).then_some(of_values)
     });
     let (typical, other) = match other {
         Some(other) => (

@@ -22,7 +22,7 @@ const MOST_EXACT: u64 = 1000;
 pub fn extent(report: &Scaling) -> String {
     let spent: u64 = report.runs.iter().map(|run| run.elapsed_ns).sum();
     format!(
-        "{}, {} of {} in all",
+        "{}; {}, which took {} together",
         counted(report.summary.rounds, "timed round"),
         counted(report.summary.runs, "run"),
         duration(std::time::Duration::from_nanos(spent))

@@ -15,18 +15,24 @@ pub struct Size {
     digits: usize,
     /// Whether it is a multiple.
     pub is_multiple: bool,
+    /// The interval around the ratio.
+    interval: (f64, f64),
 }
 
 impl Size {
     /// Of a verdict that has a ratio.
     pub(super) fn of(verdict: &Verdict) -> Option<Size> {
-        match Figures::of(verdict)? {
-            Figures::Percent(Signed { estimate, digits, .. }) => {
-                Some(Size { value: estimate.abs(), digits, is_multiple: false })
-            }
-            Figures::Multiple { ratio, digits, .. } => Some(Size { value: ratio, digits, is_multiple: true }),
-            Figures::Amount { .. } => None,
-        }
+        let (value, digits, is_multiple) = match Figures::of(verdict)? {
+            Figures::Percent(Signed { estimate, digits, .. }) => (estimate.abs(), digits, false),
+            Figures::Multiple { ratio, digits, .. } => (ratio, digits, true),
+            Figures::Amount { .. } => return None,
+        };
+        Some(Size { value, digits, is_multiple, interval: (verdict.low?, verdict.high?) })
+    }
+
+    /// Whether the verdict's interval contains a ratio.
+    pub fn includes(&self, ratio: f64) -> bool {
+        (self.interval.0..=self.interval.1).contains(&ratio)
     }
 
     /// The size of another ratio, in the form and with the digits of this one.
@@ -38,7 +44,7 @@ impl Size {
 
 impl std::fmt::Display for Size {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let Size { value, digits, is_multiple } = *self;
+        let Size { value, digits, is_multiple, .. } = *self;
         let unit = if is_multiple { "times" } else { "%" };
         match digits {
             0 => write!(f, "{} {unit}", Quantity { value: value.round(), unit: Unit::Count }),
