@@ -143,7 +143,7 @@ fn an_operation_that_cannot_run_says_so_and_a_loop_without_its_operation_is_refu
     let coarse = verdict(&report, "x86-64/-O2/coarse", "micro.getpid");
     assert_eq!(
         (&coarse["verdict"], &coarse["reason"]),
-        (&Value::from("no_data"), &Value::from("the program reported none"))
+        (&Value::from("no_data"), &Value::from("the program reported no valid value"))
     );
 }
 

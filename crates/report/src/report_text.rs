@@ -419,11 +419,15 @@ pub fn processes(comparison: &Comparison) -> Vec<String> {
             let count: u64 = notes.iter().map(|note| note.count).sum();
             let largest = notes.iter().max_by_key(|note| note.max_rss)?;
             let peak = Quantity { value: largest.max_rss as f64, unit: Unit::Bytes };
+            let cpu = share(largest.cpu_share);
+            let of_cpu = match largest.count {
+                1 => format!(" and {cpu} of the CPU time"),
+                of_name => format!("; the {of_name} processes of that name have {cpu} of the CPU time"),
+            };
             Some(sanitize::line(&format!(
-                "{variant}: {count} processes; the largest is {}, with a peak of up to {peak} (the highest of all runs) \
-                 and {} of the CPU time.",
+                "{variant}: {count} processes; the largest is {}, with a peak of up to {peak} (the highest of all \
+                 runs){of_cpu}.",
                 largest.comm,
-                share(largest.cpu_share)
             )))
         })
         .collect()

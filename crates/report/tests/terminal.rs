@@ -170,3 +170,26 @@ fn diffs_that_are_not_shown_are_counted() {
     assert_eq!(text.matches(" against x86-64/-O2:").count(), 1, "{text}");
     assert!(text.contains("6 more diffs: in the HTML report and in --markdown"), "{text}");
 }
+
+#[test]
+fn the_cpu_time_of_all_processes_of_a_name_is_not_called_that_of_the_largest() {
+    let laid = laid(12);
+    let mut comparison = laid.comparison();
+    let of = |comparison: &_| widthwise_report::report_text::processes(comparison)[0].clone();
+    assert!(
+        of(&comparison).contains("3 processes; the largest is speedtest1, with a peak of up to 11.8 MB"),
+        "{}",
+        of(&comparison)
+    );
+    assert!(
+        of(&comparison).ends_with(" (the highest of all runs) and 98 % of the CPU time."),
+        "{}",
+        of(&comparison)
+    );
+    comparison.processes[2].count = 4;
+    assert!(
+        of(&comparison).ends_with("; the 4 processes of that name have 98 % of the CPU time."),
+        "{}",
+        of(&comparison)
+    );
+}

@@ -158,7 +158,7 @@ pub(crate) fn compare(
         }
         return Err(Obstacle::Missing(
             match (read(variant), read(&experiment.baseline)) {
-                (false, _) if metric.family == Family::Reported => "the program reported none",
+                (false, _) if metric.family == Family::Reported => "the program reported no valid value",
                 (false, _) if metric.family == Family::MachineOperation => {
                     match metric.is_of_kernel() && !experiment.is_emulated(variant) {
                         true => "this machine's own kernel is not counted",

@@ -14,6 +14,10 @@ struct Open {
     metric: Metric,
     source: Source,
     counter: Counter,
+    /// The same event, never enabled and not inherited. The kernel exchanges the events of a process and its child when it
+    /// switches between them, if all are inherited (kernel/events/core.c, perf_event_context_sched_out). The launcher's
+    /// event, which alone is enabled by `execve`, would then end with the child, and later runs would count nothing.
+    _not_inherited: Counter,
     before: Totals,
 }
 
@@ -96,7 +100,7 @@ fn totals(counter: &mut Counter) -> Totals {
 
 fn open(metric: Metric, launcher: u32) -> Result<Open, String> {
     let dtlb = Cache { which: CacheId::DTLB, operation: CacheOp::READ, result: CacheResult::MISS };
-    let (counter, source) = match metric.name {
+    let (counters, source) = match metric.name {
         "cycles" => (build(Hardware::CPU_CYCLES, launcher, true), Source::Hardware),
         "instructions" => (build(Hardware::INSTRUCTIONS, launcher, true), Source::Hardware),
         "stalled_cycles" => (build(Hardware::STALLED_CYCLES_FRONTEND, launcher, true), Source::Hardware),
@@ -110,23 +114,27 @@ fn open(metric: Metric, launcher: u32) -> Result<Open, String> {
         "cpu_migrations" => (build(Software::CPU_MIGRATIONS, launcher, false), Source::Software),
         other => return Err(format!("no perf event is known for {other}")),
     };
-    match counter {
-        Ok(counter) => Ok(Open { metric, source, counter, before: Totals::default() }),
-        Err(error) => Err(refusal(&error)),
-    }
+    let (counter, not_inherited) = counters.map_err(|error| refusal(&error))?;
+    Ok(Open { metric, source, counter, _not_inherited: not_inherited, before: Totals::default() })
 }
 
-fn build<E: Event>(event: E, launcher: u32, user_only: bool) -> std::io::Result<Counter> {
-    let mut builder = Builder::new(event);
-    builder
-        .observe_pid(launcher as i32)
-        .any_cpu()
-        .inherit(true)
-        .enable_on_exec(true)
-        .exclude_kernel(user_only)
-        .exclude_hv(true)
-        .read_format(perf_event::ReadFormat::TOTAL_TIME_ENABLED | perf_event::ReadFormat::TOTAL_TIME_RUNNING);
-    builder.build()
+/// The counter of an event, and the same event not inherited.
+fn build<E: Event + Clone>(event: E, launcher: u32, user_only: bool) -> std::io::Result<(Counter, Counter)> {
+    let of_event = |is_inherited: bool| {
+        let mut builder = Builder::new(event.clone());
+        builder
+            .observe_pid(launcher as i32)
+            .any_cpu()
+            .inherit(is_inherited)
+            .enable_on_exec(is_inherited)
+            .exclude_kernel(user_only)
+            .exclude_hv(true)
+            .read_format(
+                perf_event::ReadFormat::TOTAL_TIME_ENABLED | perf_event::ReadFormat::TOTAL_TIME_RUNNING,
+            );
+        builder.build()
+    };
+    Ok((of_event(true)?, of_event(false)?))
 }
 
 fn refusal(error: &std::io::Error) -> String {

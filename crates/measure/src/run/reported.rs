@@ -87,7 +87,7 @@ fn value(text: &str, metric: &Metric) -> Result<f64, String> {
     }
     let value: f64 = number.parse().map_err(|_| format!("{:?} is no number", clipped(number)))?;
     if !value.is_finite() || value < 0.0 {
-        return Err(format!("{:?} is no amount", clipped(number)));
+        return Err(format!("{:?} is not a finite number of 0 or more", clipped(number)));
     }
     Ok(value)
 }
@@ -134,8 +134,8 @@ mod tests {
             ("no-metric test.latency fork: no more processes\n", "fork: no more processes"),
             ("metric test.latency 1 bytes\n", "\"bytes\", not nanoseconds"),
             ("metric test.latency x nanoseconds\n", "\"x\" is no number"),
-            ("metric test.latency -1 nanoseconds\n", "\"-1\" is no amount"),
-            ("metric test.latency inf nanoseconds\n", "\"inf\" is no amount"),
+            ("metric test.latency -1 nanoseconds\n", "\"-1\" is not a finite number of 0 or more"),
+            ("metric test.latency inf nanoseconds\n", "\"inf\" is not a finite number of 0 or more"),
             ("metric test.latency 1 nanoseconds\nmetric test.latency 2 nanoseconds\n", "reported twice"),
         ] {
             let reported = parsed(text);
