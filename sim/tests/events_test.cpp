@@ -2,6 +2,7 @@
 
 #include "widthwise/sim/events.hpp"
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,24 @@ TEST("an event is moved, cancelled, and schedules itself again") {
     sim.run();
     CHECK_EQUAL(times.size(), 3u);
     CHECK_THROWS(event.at(1.0), TimeBackwards);
+}
+
+TEST("an event and a sampler keep their time where another is refused") {
+    Simulation sim(Options{.start = 1.0});
+    std::vector<double> times;
+    Event event(sim, [&](Simulation &s) { times.push_back(s.now()); });
+    event.at(2.0);
+    CHECK_THROWS(event.at(0.5), TimeBackwards);
+    CHECK_THROWS(event.at(std::numeric_limits<double>::quiet_NaN()), BadTime);
+    CHECK_THROWS(event.after(-1.0), TimeBackwards);
+    CHECK(event.pending());
+    std::vector<double> samples;
+    Sampler sampler(sim, 1.0, [&](Simulation &s) { samples.push_back(s.now()); });
+    sampler.start(0.5);
+    CHECK_THROWS(sampler.start(std::numeric_limits<double>::infinity()), BadTime);
+    sim.run_until(3.0);
+    CHECK(times == (std::vector{2.0}));
+    CHECK(samples == (std::vector{1.5, 2.5}));
 }
 
 TEST("a sampler's times do not drift, and end when it is stopped or gone") {

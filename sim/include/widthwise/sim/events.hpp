@@ -25,10 +25,11 @@ class Event {
     Event(const Event &) = delete;
     Event &operator=(const Event &) = delete;
 
-    /// Replaces the scheduled time. Throws TimeBackwards, BadTime.
+    /// Replaces the scheduled time. Throws TimeBackwards, BadTime, and then keeps the time it had.
     void at(double time) {
+        const EventRef next = sim_->at(time, Action{this}, priority_); // first, since it may throw
         cancel();
-        next_ = sim_->at(time, Action{this}, priority_);
+        next_ = next;
     }
     void after(double delay) { at(sim_->kernel().later(delay)); }
     [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
@@ -73,11 +74,12 @@ class Sampler {
             throw BadRequest("a sampler's period must be positive", sim.error_context());
     }
 
-    /// Begins now, or `delay` from now.
+    /// Begins now, or `delay` from now. Throws TimeBackwards, BadTime, and then goes on as before.
     void start(double delay = 0.0) {
-        start_ = sim_->kernel().later(delay);
+        const double start = sim_->kernel().later(delay);
+        event_.at(start);
+        start_ = start;
         count_ = 0.0;
-        event_.at(start_);
     }
     void stop() { event_.cancel(); }
     [[nodiscard]] bool running() const noexcept { return event_.pending(); }
