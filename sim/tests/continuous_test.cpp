@@ -139,6 +139,18 @@ TEST("a state that is no number comes out of run, with model time and seed") {
     CHECK_THROWS(sim.run_until(6.0), WrongState);
 }
 
+TEST("a derivative that becomes no number is a bad state in every method") {
+    for (const double bad :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+        for (const Method method :
+             {Method::euler, Method::rke, Method::tsit5, Method::abm4, Method::rodas4}) {
+            Simulation sim;
+            const Continuous model(sim, method,
+                                   [&](double t, auto, auto rate) { rate[0] = t > 0.5 ? bad : 1.0; }, {1.0});
+            CHECK_THROWS(sim.run_until(2.0), BadState);
+        }
+}
+
 TEST("after a step the state is known within it") {
     Simulation sim;
     Continuous circle(sim, Method::vern8, turning, {1.0, 0.0}, {.relative = 1e-12, .absolute = 1e-12});

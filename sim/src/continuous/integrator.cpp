@@ -248,6 +248,10 @@ void Integrator::step(double limit) {
         if (!(h >= least)) {
             if (!all_finite(all(increment_)))
                 refuse_state("the state after the shortest step", first_bad(all(increment_)));
+            // Euler's increment knows the derivative at the step's beginning only, its error also that at
+            // the end.
+            if (!all_finite(all(error_)))
+                refuse_state("the derivative after the shortest step", first_bad(all(error_)));
             throw AccuracyUnmet("method " + std::string(name_of(method_)) + " cannot keep the error below " +
                                     shown(control_.relative) + " (relative) and " + shown(control_.absolute) +
                                     " (absolute) with steps longer than " + shown(h) +
