@@ -105,6 +105,16 @@ TEST("beta with small shapes lies at its ends") {
     CHECK(std::fabs(low - 0.4977 * draws) < 4.0 * std::sqrt(0.25 * draws));
 }
 
+TEST("a triangular distribution is as wide or as narrow as doubles allow") {
+    for (const double unit : {1e-320, 1e-170, 1e-150, 1e160, 5e307})
+        CHECK(distance([=](Random &r) { return triangular(r, 0.0, unit, 3.0 * unit); },
+                       [=](double x) {
+                           const double y = x / unit;
+                           CHECK(y >= 0.0 && y <= 3.0);
+                           return y < 1.0 ? y * y / 3.0 : 1.0 - (3.0 - y) * (3.0 - y) / 6.0;
+                       }) < ks_limit);
+}
+
 TEST("discrete distributions have the probabilities of the textbook") {
     for (const double mean : {0.5, 8.0, 30.0, 150.0})
         CHECK(fit([=](Random &r) { return poisson(r, mean); },

@@ -1,6 +1,7 @@
 #include "widthwise/sim/distributions.hpp"
 
 #include <cstdio>
+#include <limits>
 
 namespace widthwise::sim {
 
@@ -226,19 +227,37 @@ double rayleigh(Random &random, double sigma) {
     return sigma * math::sqrt(-2.0 * math::log(random.positive()));
 }
 
+namespace {
+
+/// sqrt(share * width * side), where the product may be too large or too small for a double.
+double root_of_product(double share, double width, double side) {
+    const double product = share * width * side;
+    if (product >= std::numeric_limits<double>::min() && finite(product))
+        return math::sqrt(product);
+    return width * math::sqrt(share * (side / width));
+}
+
+} // namespace
+
 double triangular(Random &random, double low, double mode, double high) {
     if (!(low <= mode))
         refuse("triangular: the mode must not lie below low; mode - low is", mode - low);
     if (!(mode <= high))
         refuse("triangular: high must not lie below the mode; high - mode is", high - mode);
     const double width = high - low;
+    if (!finite(width))
+        refuse("triangular: high - low must be finite, not", width);
     if (width == 0.0)
         return low;
     const double u = random.uniform();
     const double left = (mode - low) / width;
-    if (u < left)
-        return low + math::sqrt(u * width * (mode - low));
-    return high - math::sqrt((1.0 - u) * width * (high - mode));
+    // Rounding may reach beyond the ends.
+    if (u < left) {
+        const double x = low + root_of_product(u, width, mode - low);
+        return x < high ? x : high;
+    }
+    const double x = high - root_of_product(1.0 - u, width, high - mode);
+    return x > low ? x : low;
 }
 
 double weibull(Random &random, double scale, double shape) {
