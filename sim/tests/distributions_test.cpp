@@ -142,6 +142,27 @@ TEST("discrete distributions have the probabilities of the textbook") {
                                                : 0.0; }) > chi_limit);
 }
 
+TEST("poisson is nearly normal at large means, up to the largest") {
+    for (const double mean : {0x1p20, 1e9, 1e13, 1e15, 4e15}) {
+        const double deviation = std::sqrt(mean);
+        Stat stat;
+        CHECK(distance(
+                  [&](Random &r) {
+                      const double x = (static_cast<double>(poisson(r, mean)) - mean) / deviation;
+                      stat(x);
+                      return x;
+                  },
+                  [&](double x) { // to the middle of the step, with the skewness's correction (Edgeworth)
+                      const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
+                      return normal_probability(x) + density * (0.5 - (x * x - 1.0) / 6.0) / deviation;
+                  }) < ks_limit);
+        CHECK(std::fabs(stat.mean()) < 4.0 / std::sqrt(static_cast<double>(draws)));
+        CHECK(std::fabs(stat.variance() - 1.0) < 4.0 * std::sqrt(2.0 / draws));
+    }
+    Random random(1);
+    CHECK_THROWS(poisson(random, 0x1p52), BadParameter);
+}
+
 TEST("every distribution has the same bits in every ABI") {
     const auto hash = [](auto draw) {
         Random random(29);

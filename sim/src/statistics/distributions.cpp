@@ -1,5 +1,7 @@
 #include "widthwise/sim/distributions.hpp"
 
+#include "statistics/log_rest.hpp"
+
 #include <cstdio>
 #include <limits>
 
@@ -67,8 +69,20 @@ std::uint64_t poisson_by_product(Random &random, double mean) {
     return count;
 }
 
+/// Logarithm of the probability of `k` at a large mean. The direct formula subtracts numbers of the size of
+/// mean * log(mean) from each other, whose rounding alone reaches 1 at a mean of 1e14. This one does not
+/// (Loader, Fast and Accurate Computation of Binomial Probabilities, 2000).
+double log_poisson_of_large(double k, double mean) {
+    constexpr double two_pi = 6.283185307179586;
+    const double off = (mean - k) / k;
+    if (!(off < 1.0 && off > -0.5)) // more than 300 deviations away
+        return -std::numeric_limits<double>::infinity();
+    return -0.5 * math::log(two_pi * k) - 1.0 / (12.0 * k) - k * log_rest(off);
+}
+
 /// Hoermann's transformed rejection with squeeze (PTRS), for means of 10 and more.
 std::uint64_t poisson_by_rejection(Random &random, double mean) {
+    constexpr double large_mean = 0x1p20;
     const double root = math::sqrt(mean);
     const double log_mean = math::log(mean);
     const double b = 0.931 + 2.53 * root;
@@ -87,7 +101,9 @@ std::uint64_t poisson_by_rejection(Random &random, double mean) {
         if (k < 0.0 || (distance < 0.013 && v > distance))
             continue;
         const double left = math::log(v * inverse_alpha / (a / (distance * distance) + b));
-        if (left <= k * log_mean - mean - math::lgamma(k + 1.0))
+        const double log_probability =
+            mean < large_mean ? k * log_mean - mean - math::lgamma(k + 1.0) : log_poisson_of_large(k, mean);
+        if (left <= log_probability)
             return static_cast<std::uint64_t>(k);
     }
 }
