@@ -92,6 +92,41 @@ TEST("chi-square's probabilities are those of the tables") {
     CHECK(near(chi_square_probability(3.841458820694124, 1), 0.95, 1e-10));
     CHECK(near(chi_square_probability(18.307038053275146, 10), 0.95, 1e-10));
     CHECK(near(chi_square_probability(2.0, 2), 1.0 - std::exp(-1.0), 1e-12));
+    // Freedoms of any number; references by mpmath
+    CHECK(near(chi_square_probability(10000000000.0, 10000000000.0), 0.50000188063194516, 3e-12));
+    CHECK(near(chi_square_probability(9999575735.931288, 10000000000.0), 0.0013497309010254569, 3e-12));
+    CHECK(near(chi_square_probability(10000353553.390593, 10000000000.0), 0.99378990086781978, 3e-12));
+    CHECK(near(chi_square_probability(1048576.0, 1048576.0), 0.50018365546534053, 3e-12));
+    CHECK(near(chi_square_probability(1042783.3812485198, 1048576.0), 3.075667810381606e-5, 3e-12));
+    CHECK(near(chi_square_probability(1050024.15468787, 1048576.0), 0.84134482291350103, 3e-12));
+    CHECK(near(chi_square_probability(1000000000000000.0, 1000000000000000.0), 0.50000000594708039, 3e-12));
+    CHECK(near(chi_square_probability(999999910557280.9, 1000000000000000.0), 0.022750129503437705, 3e-12));
+    CHECK_EQUAL(chi_square_probability(std::numeric_limits<double>::infinity(), 3.0), 1.0);
+}
+
+TEST("Student's t has tails of any size and freedoms of any number") {
+    // References: mpmath with 50 digits.
+    for (const double p : {0.1, 1e-3, 1e-9, 1e-15, 1e-16, 1e-17, 1e-100, 1e-200})
+        for (const double freedom : {1.0, 2.0, 5.0, 1e5, 0x1p20, 1e9, 1e15, 1e30})
+            CHECK(near(student_probability(student_quantile(p, freedom), freedom) / p, 1.0, 1e-7));
+    CHECK(near(student_probability(-1.0, 1000000000000000.0) / 0.15865525393145717, 1.0, 1e-10));
+    CHECK(near(student_probability(-2.5, 1000000000000000.0) / 0.0062096653257762146, 1.0, 1e-10));
+    CHECK(near(student_probability(-1.0, 1048576.0) / 0.15865536931206219, 1.0, 1e-10));
+    CHECK(near(student_probability(-3.0, 1048576.0) / 0.0013499297308781397, 1.0, 1e-10));
+    CHECK(near(student_probability(-1.5, 10000000.0) / 0.066807217053814724, 1.0, 1e-10));
+    CHECK(near(student_probability(-6.0, 1048576.0) / 9.8690928013107299e-10, 1.0, 1e-10));
+    CHECK(near(student_quantile(1e-15, 1.0) / -318309886183790.65, 1.0, 1e-10));
+    CHECK(near(student_quantile(1e-16, 1.0) / -3183098861837906.8, 1.0, 1e-10));
+    CHECK(near(student_quantile(1e-17, 1.0) / -31830988618379065.0, 1.0, 1e-10));
+    CHECK(near(student_quantile(1e-200, 1.0) / -3.1830988618379068e+199, 1.0, 1e-10));
+    CHECK(near(student_quantile(0.975, 1000000000.0), 1.9599639869123251, 1e-13));
+    CHECK(near(student_quantile(0.975, 1000000000000000.0), 1.9599639845400562, 1e-13));
+    CHECK_EQUAL(student_quantile(0.025, 7.0), -student_quantile(0.975, 7.0));
+    for (const double freedom : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+        CHECK_THROWS((void)student_probability(1.0, freedom), BadParameter);
+        CHECK_THROWS((void)student_quantile(0.9, freedom), BadParameter);
+        CHECK_THROWS((void)chi_square_probability(1.0, freedom), BadParameter);
+    }
 }
 
 TEST("a t-interval holds the mean about as often as it promises") {
