@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <numbers>
 #include <vector>
 
@@ -103,6 +104,21 @@ TEST("beta with small shapes lies at its ends") {
     // (1e-3 / 2) * log(99) * 2 lie within: the density there is 1e-3 / 2 / (x * (1 - x)), nearly.
     CHECK(std::fabs(within - 0.0046 * draws) < 4.0 * std::sqrt(0.0046 * draws));
     CHECK(std::fabs(low - 0.4977 * draws) < 4.0 * std::sqrt(0.25 * draws));
+}
+
+TEST("beta with the smallest shapes is one of its ends, by their ratio") {
+    Random random(3);
+    for (const double a : {1e-308, 5e-324}) {
+        int high = 0;
+        int other = 0;
+        for (int i = 0; i < draws; ++i) {
+            const double x = beta(random, a, 3.0 * a); // mean a / (a + 3 a)
+            high += x == 1.0 ? 1 : 0;
+            other += x != 0.0 && x != 1.0 ? 1 : 0;
+        }
+        CHECK_EQUAL(other, 0);
+        CHECK(std::fabs(high - 0.25 * draws) < 4.0 * std::sqrt(0.1875 * draws));
+    }
 }
 
 TEST("a triangular distribution is as wide or as narrow as doubles allow") {
@@ -204,9 +220,35 @@ TEST("parameters that a distribution does not have are refused by name") {
     CHECK_THROWS(logarithmic(random, 1.0), BadParameter);
     CHECK_THROWS(triangular(random, 2.0, 1.0, 3.0), BadParameter);
     CHECK_THROWS(erlang(random, 1.0, 0), BadParameter);
+    for (const double bad : std::initializer_list<double>{INFINITY, -INFINITY, NAN}) {
+        CHECK_THROWS(uniform(random, 0.0, bad), BadParameter);
+        CHECK_THROWS(uniform(random, bad, 0.0), BadParameter);
+        CHECK_THROWS(exponential(random, bad), BadParameter);
+        CHECK_THROWS(normal(random, bad, 1.0), BadParameter);
+        CHECK_THROWS(normal(random, 0.0, bad), BadParameter);
+        CHECK_THROWS(erlang(random, bad, 2), BadParameter);
+        CHECK_THROWS(gamma(random, bad, 1.0), BadParameter);
+        CHECK_THROWS(gamma(random, 1.0, bad), BadParameter);
+        CHECK_THROWS(beta(random, bad, 2.0), BadParameter);
+        CHECK_THROWS(beta(random, 2.0, bad), BadParameter);
+        CHECK_THROWS(beta(random, 2.0, 2.0, -INFINITY, bad), BadParameter);
+        CHECK_THROWS(beta(random, 2.0, 2.0, 0.0, bad), BadParameter);
+        CHECK_THROWS(poisson(random, bad), BadParameter);
+        CHECK_THROWS(geometric(random, bad), BadParameter);
+        CHECK_THROWS(negative_binomial(random, bad, 2), BadParameter);
+        CHECK_THROWS(logarithmic(random, bad), BadParameter);
+        CHECK_THROWS(rayleigh(random, bad), BadParameter);
+        CHECK_THROWS(triangular(random, -INFINITY, 0.0, bad), BadParameter);
+        CHECK_THROWS(triangular(random, 0.0, 0.0, bad), BadParameter);
+        CHECK_THROWS(weibull(random, bad, 1.0), BadParameter);
+        CHECK_THROWS(weibull(random, 1.0, bad), BadParameter);
+        CHECK_THROWS(bernoulli(random, bad), BadParameter);
+    }
+    CHECK_THROWS(triangular(random, -1.7e308, 0.0, 1.7e308), BadParameter);
     try {
         exponential(random, -2.5);
     } catch (const BadParameter &error) {
-        CHECK_EQUAL(std::string(error.what()), "exponential: a mean of at least 0 is needed, not -2.5");
+        CHECK_EQUAL(std::string(error.what()),
+                    "exponential: a finite mean of at least 0 is needed, not -2.5");
     }
 }

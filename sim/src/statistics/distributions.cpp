@@ -112,20 +112,22 @@ std::uint64_t poisson_by_rejection(Random &random, double mean) {
 
 double uniform(Random &random, double low, double high) {
     if (!(low <= high) || !finite(high - low))
-        refuse("uniform: high must not lie below low; high - low is", high - low);
+        refuse("uniform: high must not lie below low, nor infinitely far above; high - low is", high - low);
     const double x = low + (high - low) * random.uniform();
     return x < high ? x : low; // rounding may reach `high`, which is outside
 }
 
 double normal(Random &random, double mean, double deviation) {
-    if (!(deviation >= 0.0))
-        refuse("normal: a deviation of at least 0 is needed, not", deviation);
+    if (!finite(mean))
+        refuse("normal: a finite mean is needed, not", mean);
+    if (!(deviation >= 0.0) || !finite(deviation))
+        refuse("normal: a finite deviation of at least 0 is needed, not", deviation);
     return mean + deviation * standard_normal(random);
 }
 
 double erlang(Random &random, double mean, std::uint32_t k) {
-    if (!(mean >= 0.0))
-        refuse("erlang: a mean of at least 0 is needed, not", mean);
+    if (!(mean >= 0.0) || !finite(mean))
+        refuse("erlang: a finite mean of at least 0 is needed, not", mean);
     if (k == 0)
         refuse("erlang: at least 1 phase is needed, not", 0.0);
     double sum = 0.0;
@@ -141,25 +143,43 @@ double erlang(Random &random, double mean, std::uint32_t k) {
 
 namespace {
 
-void need_shape(double shape) {
+void need_shape(const char *of, double shape) {
     if (!(shape > 0.0) || !finite(shape))
-        refuse("gamma: a shape above 0 is needed, not", shape);
+        refuse((std::string(of) + ": a finite shape above 0 is needed, not").c_str(), shape);
 }
 
-/// The logarithm of a gamma variate of scale 1, which itself may be too small for a double.
-double log_gamma_variate(Random &random, double shape) {
+/// The logarithm of a gamma variate of scale 1, which itself may be too small for a double: `larger` and, for
+/// shapes below 1, a logarithm to be divided by the shape.
+struct LogGamma {
+    double larger;
+    double divided;
+    double shape;
+    [[nodiscard]] double value() const { return larger + divided / shape; }
+};
+
+LogGamma log_gamma_variate(Random &random, double shape) {
     if (shape >= 1.0)
-        return math::log(standard_gamma(random, shape));
+        return {math::log(standard_gamma(random, shape)), 0.0, 1.0};
     const double larger = math::log(standard_gamma(random, shape + 1.0));
-    return larger + math::log(random.positive()) / shape;
+    return {larger, math::log(random.positive()), shape};
+}
+
+/// x / (x + y), of the logarithms of x and y.
+double share_of(const LogGamma &x, const LogGamma &y) {
+    const double log_x = x.value();
+    const double log_y = y.value();
+    if (finite(log_x) || finite(log_y))
+        return 1.0 / (1.0 + math::exp(log_y - log_x));
+    // Shapes so small that both quotients are infinite: these alone decide, by their shapes' ratio.
+    return x.divided > y.divided * (x.shape / y.shape) ? 1.0 : 0.0;
 }
 
 } // namespace
 
 double gamma(Random &random, double shape, double scale) {
-    need_shape(shape);
-    if (!(scale > 0.0))
-        refuse("gamma: a scale above 0 is needed, not", scale);
+    need_shape("gamma", shape);
+    if (!(scale > 0.0) || !finite(scale))
+        refuse("gamma: a finite scale above 0 is needed, not", scale);
     if (shape >= 1.0)
         return scale * standard_gamma(random, shape);
     const double larger = standard_gamma(random, shape + 1.0);
@@ -167,15 +187,14 @@ double gamma(Random &random, double shape, double scale) {
 }
 
 double beta(Random &random, double a, double b, double low, double high) {
-    if (!(low <= high))
-        refuse("beta: high must not lie below low; high - low is", high - low);
-    need_shape(a);
-    need_shape(b);
+    if (!(low <= high) || !finite(high - low))
+        refuse("beta: high must not lie below low, nor infinitely far above; high - low is", high - low);
+    need_shape("beta", a);
+    need_shape("beta", b);
     double share;
     if (a < 1.0 || b < 1.0) {
-        const double x = log_gamma_variate(random, a);
-        const double y = log_gamma_variate(random, b);
-        share = 1.0 / (1.0 + math::exp(y - x));
+        const LogGamma x = log_gamma_variate(random, a);
+        share = share_of(x, log_gamma_variate(random, b));
     } else {
         const double x = standard_gamma(random, a);
         const double y = standard_gamma(random, b);
@@ -238,8 +257,8 @@ std::uint64_t logarithmic(Random &random, double p) {
 }
 
 double rayleigh(Random &random, double sigma) {
-    if (!(sigma >= 0.0))
-        refuse("rayleigh: a sigma of at least 0 is needed, not", sigma);
+    if (!(sigma >= 0.0) || !finite(sigma))
+        refuse("rayleigh: a finite sigma of at least 0 is needed, not", sigma);
     return sigma * math::sqrt(-2.0 * math::log(random.positive()));
 }
 
@@ -277,10 +296,9 @@ double triangular(Random &random, double low, double mode, double high) {
 }
 
 double weibull(Random &random, double scale, double shape) {
-    if (!(scale > 0.0))
-        refuse("weibull: a scale above 0 is needed, not", scale);
-    if (!(shape > 0.0))
-        refuse("weibull: a shape above 0 is needed, not", shape);
+    if (!(scale > 0.0) || !finite(scale))
+        refuse("weibull: a finite scale above 0 is needed, not", scale);
+    need_shape("weibull", shape);
     return scale * math::pow(-math::log(random.positive()), 1.0 / shape);
 }
 

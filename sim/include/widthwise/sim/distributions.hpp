@@ -5,9 +5,9 @@
 // what it computes goes through libm. Why functions: nothing is cached between draws, so a stream's position
 // says everything.
 //
-// Parameters outside a distribution's domain throw BadParameter, which names function and value.
-// References: Devroye, Non-Uniform Random Variate Generation (1986); Marsaglia and Tsang, ACM TOMS 26(3),
-// 2000 (gamma); Hoermann, Insurance: Mathematics and Economics 12, 1993 (Poisson, PTRS); Kemp, Applied
+// Parameters outside a distribution's domain, infinite ones and NaN throw BadParameter, which names function
+// and value. References: Devroye, Non-Uniform Random Variate Generation (1986); Marsaglia and Tsang, ACM TOMS
+// 26(3), 2000 (gamma); Hoermann, Insurance: Mathematics and Economics 12, 1993 (Poisson, PTRS); Kemp, Applied
 // Statistics 30(3), 1981 (logarithmic series); Marsaglia and Bray, SIAM Review 6(3), 1964 (polar normal).
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "widthwise/sim/random.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -36,8 +37,8 @@ double uniform(Random &random, double low, double high);
 /// Exponential with the given mean, by inversion: one draw each, so that streams stay in step between
 /// variants of a model (common random numbers).
 inline double exponential(Random &random, double mean) {
-    if (!(mean >= 0.0))
-        distribution_detail::refuse("exponential: a mean of at least 0 is needed, not", mean);
+    if (!(mean >= 0.0 && mean <= std::numeric_limits<double>::max()))
+        distribution_detail::refuse("exponential: a finite mean of at least 0 is needed, not", mean);
     return -mean * math::log(random.positive());
 }
 
