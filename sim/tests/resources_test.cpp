@@ -366,6 +366,12 @@ TEST("a store may be without a limit") {
     sim.start(enters(sim, any));
     sim.run_until(1.0);
     CHECK(any.utilisation() > 0.0 && any.utilisation() < 1e-18);
+    Store most(sim, std::numeric_limits<std::uint64_t>::max(), "most");
+    const auto fills = [](Simulation &, Store &store) -> Process { co_await store.enter(store.capacity()); };
+    sim.start(fills(sim, most));
+    sim.run_until(2.0);
+    CHECK_EQUAL(most.use().greatest(), 0x1p64);
+    CHECK_EQUAL(most.use().level(), 0x1p64);
 }
 
 TEST("a facility is preempted from a holder that the same event has cancelled") {

@@ -54,7 +54,7 @@ class Store : public Resource {
 
   private:
     void set_used(std::uint64_t used) {
-        use_.set(sim().now(), static_cast<double>(static_cast<std::int64_t>(used)));
+        use_.set(sim().now(), static_cast<double>(used));
         used_ = used;
     }
     void admit();
