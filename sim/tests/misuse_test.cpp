@@ -461,11 +461,17 @@ TEST("a resource that outlives its simulation is named when it is used") {
     Facility till(*sim, "till");
     Store store(*sim, 3, "shelf");
     Queue queue(*sim, "line");
+    Semaphore semaphore(*sim, 1, "licence");
     sim.reset();
     CHECK_THROWS(till.release(), WrongState);
     CHECK_THROWS(till.break_down(), WrongState);
     CHECK_THROWS(store.clear_statistics(), WrongState);
-    CHECK(!queue.wake());
+    CHECK_THROWS(till.break_down(), WrongState); // the first one changed nothing
+    CHECK_THROWS(till.repair(), WrongState);
+    CHECK_THROWS(queue.wake(), WrongState);
+    CHECK_THROWS(queue.wake_all(), WrongState);
+    CHECK_THROWS(semaphore.release(), WrongState);
+    CHECK_EQUAL(semaphore.count(), 1u);
     std::string error;
     try {
         (void)store.report();

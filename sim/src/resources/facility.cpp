@@ -95,15 +95,16 @@ void Facility::choose() {
 }
 
 void Facility::break_down(bool interrupts) {
+    const double now = sim().now();
     if (broken_)
         return;
     const bool served =
         holder_ != nullptr && (holder_->place == Place::Ring || holder_->place == Place::Listed);
     broken_ = true;
-    down_.set(sim().now(), 1.0);
+    down_.set(now, 1.0);
     if (!served)
         return; // the holder waits for something else, and will release the facility
-    use_.set(sim().now(), 0.0);
+    use_.set(now, 0.0);
     ProcessState &process = *holder_;
     if (!interrupts)
         return stop_holder();
@@ -113,10 +114,11 @@ void Facility::break_down(bool interrupts) {
 }
 
 void Facility::repair() {
+    const double now = sim().now();
     if (!broken_)
         return;
     broken_ = false;
-    down_.set(sim().now(), 0.0);
+    down_.set(now, 0.0);
     if (holder_ == nullptr)
         next();
 }

@@ -22,16 +22,18 @@ bool Queue::Stay::begin(ProcessState &owner) {
 }
 
 ProcessRef Queue::wake() {
+    Simulation &here = sim();
     Waiter *waiter = wait_queue_.first();
     if (waiter == nullptr)
         return {};
-    wait_queue_.serve(*waiter, sim_->now());
-    const ProcessRef woken(*sim_, *waiter->process);
+    wait_queue_.serve(*waiter, here.now());
+    const ProcessRef woken(here, *waiter->process);
     kernel().grant(*waiter);
     return woken;
 }
 
 std::size_t Queue::wake_all() {
+    static_cast<void>(sim());
     // Only the processes that wait now: a woken group may enter the queue again at once.
     const std::size_t count = wait_queue_.size();
     std::size_t woken = 0;
@@ -68,12 +70,13 @@ bool Semaphore::Acquire::begin(ProcessState &owner) {
 }
 
 void Semaphore::release() {
+    const double now = sim().now();
     Waiter *waiter = wait_queue_.first();
     if (waiter == nullptr) {
         ++count_;
         return;
     }
-    wait_queue_.serve(*waiter, sim_->now());
+    wait_queue_.serve(*waiter, now);
     kernel().grant(*waiter);
 }
 
