@@ -7,6 +7,7 @@
 #include "widthwise/sim/store.hpp"
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -221,6 +222,15 @@ TEST("a stack may overflow while its process is destroyed") {
     });
 }
 #endif
+
+TEST("a stack size that no process can have is refused") {
+    for (const Switching switching : available_switching()) {
+        if (switching == Switching::Coroutine)
+            continue;
+        for (const std::size_t size : {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 + 1})
+            CHECK_THROWS(Simulation({.switching = switching, .stack_size = size}), BadRequest);
+    }
+}
 
 TEST("the stack size asked for is the size a process gets") {
     on_stacks([](const Options &base) {

@@ -40,6 +40,11 @@ detail::Kernel::Kernel(const Options &options)
         throw BadRequest("Options::most_at_once is 0: nothing could happen at any time", error_context());
     if (options.switching == Switching::Coroutine)
         return;
+    if (options.stack_size >
+        std::numeric_limits<std::size_t>::max() / 2) // what is added to it must not wrap round
+        throw BadRequest("Options::stack_size is " + std::to_string(options.stack_size) +
+                             ", more than a process can have",
+                         error_context());
     switcher_ = make_switcher(options.switching, options.stack_size);
     if (switcher_ == nullptr)
         throw SwitchingUnavailable(
