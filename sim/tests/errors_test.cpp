@@ -153,6 +153,16 @@ TEST("a process used after its end is named by its number") {
         CHECK_EQUAL(std::string(error.what()),
                     "activate of process 1 after its end: no process at time 3, seed 1");
     }
+    const EventRef call = sim.at(4.0, [] {});
+    call.cancel();
+    try {
+        call.cancel();
+        CHECK(false);
+    } catch (const UsedAfterEnd &error) {
+        CHECK(std::string(error.what())
+                  .find("which is no longer scheduled: it has happened or was cancelled") !=
+              std::string::npos);
+    }
     // Its memory may be another's by now: that one is not taken for it.
     const ProcessRef next = sim.start(waits_after_two(sim, 1.0));
     CHECK(!ref.alive());

@@ -251,6 +251,23 @@ TEST("an accuracy that no step meets is an error, not a standstill") {
     CHECK_THROWS(Integrator(Method::rke, circle, {1.0, 0.0}, 0.0, {.relative = 0.0, .absolute = 0.0}),
                  BadRequest);
     CHECK_THROWS(Integrator(Method::rke, circle, {1.0, 0.0}, 0.0, {.step = -1.0}), BadRequest);
+    CHECK_THROWS(Integrator(Method::rke, circle, {1.0, 0.0}, 0.0, {.relative = 1e308, .absolute = 1e308}),
+                 BadRequest);
+    const auto message = [&](const Control &control) {
+        try {
+            const Integrator refused(Method::rke, circle, {1.0, 0.0}, 0.0, control);
+        } catch (const BadRequest &error) {
+            const std::string text = error.what();
+            return text.substr(0, text.rfind(": "));
+        }
+        return std::string();
+    };
+    CHECK_EQUAL(message({.step = -1.0}), "Control::step is -1, but must be finite and not negative");
+    CHECK_EQUAL(message({.relative = -0.5}),
+                "Control::relative is -0.5, but must be finite and not negative");
+    CHECK_EQUAL(message({.longest = -2.0}), "Control::longest is -2, but must be 0 or positive");
+    CHECK_EQUAL(message({.relative = 0.0, .absolute = 0.0}),
+                "Control::absolute is 0, but must be positive where Control::relative is 0");
     CHECK_THROWS(Integrator(Method::rke, circle, {}, 0.0), BadRequest);
     CHECK_THROWS(Integrator(Method::rke, circle, {1.0, std::numeric_limits<double>::infinity()}, 0.0),
                  BadState);

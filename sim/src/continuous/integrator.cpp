@@ -73,6 +73,25 @@ std::string shown(double value) {
     return text;
 }
 
+void check_control(const Control &control, const ErrorContext &where) {
+    const auto need = [&](const char *member, double value, bool right, const char *what) {
+        if (!right)
+            throw BadRequest(
+                std::string("Control::") + member + " is " + shown(value) + ", but must be " + what, where);
+    };
+    const auto need_finite = [&](const char *member, double value) {
+        need(member, value, value >= 0.0 && finite(value), "finite and not negative");
+    };
+    need_finite("relative", control.relative);
+    need_finite("absolute", control.absolute);
+    need("absolute", control.absolute, control.relative + control.absolute > 0.0,
+         "positive where Control::relative is 0");
+    need("absolute", control.absolute, finite(control.relative + control.absolute),
+         "finite together with Control::relative");
+    need_finite("step", control.step);
+    need("longest", control.longest, control.longest >= 0.0, "0 or positive");
+}
+
 } // namespace
 
 std::string_view name_of(Method method) { return methods[static_cast<std::size_t>(method)].name; }
@@ -94,12 +113,7 @@ Integrator::Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative
     std::copy(initial.begin(), initial.end(), last_state_);
     if (!finite(start))
         throw BadTime("an integrator cannot begin at " + shown(start), error_context());
-    if (!(control_.relative >= 0.0) || !(control_.absolute >= 0.0) ||
-        !(control_.relative + control_.absolute > 0.0) || !finite(control_.relative + control_.absolute) ||
-        !(control_.step >= 0.0) || !finite(control_.step) || !(control_.longest >= 0.0))
-        throw BadRequest(
-            "an integrator's control needs a positive tolerance, and no negative or infinite one",
-            error_context());
+    check_control(control_, error_context());
     absolute_ = std::max(control_.absolute, least_allowed);
     if (size_ == 0 || !derivative_ || scheme_ == nullptr)
         throw BadRequest("an integrator needs a state and a derivative", error_context());

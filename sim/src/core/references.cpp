@@ -48,7 +48,8 @@ void EventRef::cancel() const {
     if (!pending()) {
         if (sim_ == nullptr)
             throw UsedAfterEnd("cancel of an empty reference to an event", {});
-        throw UsedAfterEnd("cancel of event " + std::to_string(serial_) + " after it happened",
+        throw UsedAfterEnd("cancel of event " + std::to_string(serial_) +
+                               ", which is no longer scheduled: it has happened or was cancelled",
                            sim_->error_context());
     }
     sim_->kernel().cancel(*node_);

@@ -52,7 +52,7 @@ class EventRef {
     EventRef(Simulation &sim, EventNode &node) noexcept : sim_(&sim), node_(&node), serial_(node.serial) {}
     /// Whether the call is still scheduled.
     [[nodiscard]] bool pending() const noexcept { return node_ != nullptr && node_->serial == serial_; }
-    /// Removes the call from the schedule. Throws UsedAfterEnd if it has been made.
+    /// Removes the call from the schedule. Throws UsedAfterEnd if it has been made or removed.
     void cancel() const;
 
   private:
