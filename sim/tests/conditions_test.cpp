@@ -169,6 +169,36 @@ TEST("a member of a group that cannot begin leaves nobody behind") {
     });
 }
 
+TEST("all_of refuses two requests for one facility, whether it is held or not") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Facility till(sim, "till");
+        Facility other(sim, "other");
+        const auto holds = [](Simulation &, Facility &t) -> Process {
+            co_await t.seize();
+            co_await wait(5.0);
+            t.release();
+        };
+        int refused = 0;
+        const auto twice = [](Simulation &, Facility &t, Facility &o, int &count) -> Process {
+            try {
+                co_await all_of(t.seize(), wait(1.0), o.seize(), t.seize(3));
+            } catch (const WrongState &error) {
+                count += std::string(error.what()).find("facility \"till\" is asked for twice") == 0 ? 1 : 0;
+            }
+        };
+        sim.start(twice(sim, till, other, refused)); // it is free
+        sim.run();
+        CHECK_EQUAL(refused, 1);
+        sim.start(holds(sim, till));
+        sim.start(twice(sim, till, other, refused)); // it is held
+        sim.run();
+        CHECK_EQUAL(refused, 2);
+        CHECK(!till.busy() && !other.busy());
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
 TEST("a simulation may be destroyed while a group holds a part of what it waits for") {
     everywhere([](const Options &options) {
         Simulation sim(options);

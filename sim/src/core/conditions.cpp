@@ -1,6 +1,14 @@
 #include "widthwise/sim/conditions.hpp"
 
+#include "widthwise/sim/resource.hpp"
+
 namespace widthwise::sim {
+
+void detail::refuse_twice(const Resource &resource, const ProcessState &process) {
+    throw WrongState(resource.shown() +
+                         " is asked for twice in one all_of, whose process would wait for itself",
+                     process.kernel().error_context(&process));
+}
 
 bool Timer::begin(ProcessState &owner) {
     detail::Kernel &kernel = owner.kernel();

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <tuple>
+#include <type_traits>
 
 namespace widthwise::sim {
 
@@ -41,6 +42,8 @@ class Timer : public Awaitable<Timer> {
 };
 
 namespace detail {
+
+[[noreturn]] void refuse_twice(const Resource &resource, const ProcessState &process);
 
 inline Timer member(Wait wait) { return Timer(wait.delay()); }
 template <Waitable Operation> Operation member(Operation operation) { return operation; }
@@ -82,6 +85,22 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
             return true;
         progress_ = Progress::waiting;
         return false;
+    }
+
+    /// Refuses two requests for a thing of which a process can only have one: after the grant of one the
+    /// process would wait for itself.
+    void refuse_requests_for_one(const ProcessState &owner) const {
+        std::array<const Resource *, sizeof...(Members)> asked{};
+        std::size_t count = 0;
+        const auto look = [&](const auto &each) {
+            if constexpr (requires { std::remove_cvref_t<decltype(each)>::only_once; }) {
+                for (std::size_t i = 0; i < count; ++i)
+                    if (asked[i] == &each.of())
+                        refuse_twice(each.of(), owner);
+                asked[count++] = &each.of();
+            }
+        };
+        std::apply([&](const auto &...each) { (look(each), ...); }, members_);
     }
 
     /// The group has what it waits for.
@@ -203,7 +222,10 @@ template <class... Members> class AllOf : public detail::Several<AllOf<Members..
   public:
     using detail::Several<AllOf<Members...>, Members...>::Several;
 
-    bool begin(ProcessState &owner) { return this->begin_all(owner); }
+    bool begin(ProcessState &owner) {
+        this->refuse_requests_for_one(owner);
+        return this->begin_all(owner);
+    }
     void result() noexcept { this->keep(); }
 
   private:

@@ -21,6 +21,8 @@ class Facility : public Resource {
 
     class Seize : public Awaitable<Seize> {
       public:
+        /// all_of refuses two of them at one facility.
+        static constexpr bool only_once = true;
         Seize(Facility &facility, bool preempts) : facility_(&facility), preempts_(preempts) {}
         Seize(Facility &facility, bool preempts, std::int16_t with) : Seize(facility, preempts) {
             priority = with;
@@ -61,8 +63,10 @@ class Facility : public Resource {
         give_back(*process);
     }
 
-    /// Stops service until repair(). The holder's service continues after the repair; with `interrupts` the
-    /// holder is interrupted (a Breakdown) and no longer holds the facility.
+    /// Nobody is given the facility until repair(). A holder that waits for a time now (is being served) is
+    /// stopped: its service continues after the repair; with `interrupts` it is interrupted (a Breakdown) and
+    /// no longer holds the facility. Any other holder keeps the facility and is not stopped, not even while
+    /// it waits for a time that begins during the breakdown.
     void break_down(bool interrupts = false);
     void repair();
     struct Breakdown {
