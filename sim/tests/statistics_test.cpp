@@ -258,6 +258,16 @@ TEST("independent samples are not doubted") {
     CHECK(doubted <= 36); // one in twenty, and three deviations
 }
 
+TEST("one sample gives no interval but a reason") {
+    Stat one;
+    one(3.0);
+    const Interval none = t_interval(one);
+    CHECK_EQUAL(none.half, std::numeric_limits<double>::infinity());
+    CHECK(none.doubt != nullptr && std::string(none.doubt) == "fewer than 2 samples: take more");
+    one(4.0);
+    CHECK(t_interval(one).doubt == nullptr);
+}
+
 TEST("what cannot be asked of statistics is refused by the name of what was asked") {
     Stat some;
     some(1.0);

@@ -297,7 +297,8 @@ Interval t_interval(const Stat &samples, double confidence) {
     if (!(confidence > 0.0 && confidence < 1.0))
         distribution_detail::refuse("t_interval: a confidence in (0, 1) is needed, not", confidence);
     if (samples.count() < 2)
-        return {samples.mean(), std::numeric_limits<double>::infinity(), confidence};
+        return {samples.mean(), std::numeric_limits<double>::infinity(), confidence,
+                "fewer than 2 samples: take more"};
     const double n = static_cast<double>(samples.count());
     const double t = student_quantile(0.5 + 0.5 * confidence, n - 1.0);
     return {samples.mean(), t * samples.deviation() / math::sqrt(n), confidence};

@@ -64,8 +64,9 @@ uint64_t ww_version(const ww_store *store); /* of the snapshot: the number of co
 int ww_handle_at(const ww_store *store, uint64_t offset, ww_handle *handle);
 int ww_offset(const ww_store *store, ww_handle handle, uint64_t *offset);
 int ww_allocate(ww_store *store, uint64_t bytes, uint64_t alignment,
-                ww_handle *handle);                    /* zeros, never freed */
-int ww_root(const ww_store *store, ww_handle *handle); /* the one that the last ww_set_root stored, or 0 */
+                ww_handle *handle); /* zeros, never freed */
+/* The one that the last ww_set_root stored, or 0; needs a transaction. */
+int ww_root(const ww_store *store, ww_handle *handle);
 int ww_set_root(ww_store *store, ww_handle handle);
 
 /* Pins: the bytes at a handle, in contiguous memory. WW_WRITE | WW_FRESH: they are zeros,
@@ -100,7 +101,8 @@ int ww_iterator_end(ww_store *store, ww_iterator *iterator); /* before the end i
 int ww_extent(ww_store *store, uint64_t from, uint64_t *begin,
               uint64_t *end); /* the next allocated extent: 1 or 0 */
 
-/* Checks every page of the log against its checksums: 0, or -1 with EBADMSG. */
+/* Needs a transaction that reads. Checks every page of the log against its checksums: 0, or -1 with
+ * EBADMSG. */
 int ww_verify(ww_store *store);
 typedef struct ww_statistics {
     uint64_t mapped_bytes, attached, overlays, log_bytes; /* now */
