@@ -1,5 +1,6 @@
 //! The outputs of runs: their digests, and which of them differ.
 
+mod diff;
 pub(crate) mod digest;
 pub mod earlier;
 pub(crate) mod mismatch;

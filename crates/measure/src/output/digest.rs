@@ -1,5 +1,4 @@
-//! The output of a run: its standard output or the files it wrote, filtered, as a digest; and how two outputs
-//! differ.
+//! The output of a run: its standard output or the files it wrote, filtered, as a digest.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -12,11 +11,6 @@ use widthwise_experiment::model::OutputCheck;
 use crate::output::earlier::Earlier;
 use crate::run::{descriptors, reported};
 use widthwise_machine::process_group;
-
-/// Lines of an output that a diff covers around the first difference.
-const WINDOW: usize = 200;
-/// Lines of a diff that are kept.
-const MOST_DIFF_LINES: usize = 60;
 
 /// Reads outputs and caches what the filter made of each, since most runs print the same.
 #[derive(Debug, Default)]
@@ -113,33 +107,6 @@ fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, 
     Ok(output.stdout)
 }
 
-/// A unified diff of two stored outputs, starting shortly before the first difference.
-pub fn difference(baseline: &Path, variant: &Path, names: (&str, &str)) -> std::io::Result<String> {
-    let (old, new) = (read_lossy(baseline)?, read_lossy(variant)?);
-    let old: Vec<&str> = old.split_inclusive('\n').collect();
-    let new: Vec<&str> = new.split_inclusive('\n').collect();
-    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let from = same.saturating_sub(3);
-    let window = |lines: &[&str]| -> String {
-        lines[from.min(lines.len())..(from + WINDOW).min(lines.len())].concat()
-    };
-    let (old_part, new_part) = (window(&old), window(&new));
-    let diff = similar::TextDiff::from_lines(&old_part, &new_part);
-    let text = diff.unified_diff().context_radius(3).header(names.0, names.1).to_string();
-    let mut lines: Vec<&str> = text.lines().take(MOST_DIFF_LINES).collect();
-    let note = format!("(the first difference is in line {})", same + 1);
-    lines.push(&note);
-    Ok(lines.join("\n"))
-}
-
-fn read_lossy(path: &Path) -> std::io::Result<String> {
-    // Enough for a window on any text; a diff must not read gigabytes of binary output.
-    const MOST: u64 = 64 << 20;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// Where a variant's first output is stored.
 pub fn kept(folder: &Path, slug: &str) -> PathBuf {
     folder.join("output").join(slug)
@@ -148,19 +115,6 @@ pub fn kept(folder: &Path, slug: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_diff_shows_the_first_difference_with_its_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
-        std::fs::write(&a, &lines).unwrap();
-        std::fs::write(&b, lines.replace("line 700\n", "LINE 700\n")).unwrap();
-        let diff = difference(&a, &b, ("x86-64", "i386")).unwrap();
-        assert!(diff.contains("-line 700") && diff.contains("+LINE 700"), "{diff}");
-        assert!(diff.contains("line 701)"), "{diff}");
-        assert!(!diff.contains("line 600"), "{diff}");
-    }
 
     #[test]
     fn a_filter_decides_what_is_compared_and_its_failure_is_reported() {

@@ -7,7 +7,7 @@ use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::Ending;
 
 use crate::executor::RunFiles;
-use crate::output::digest;
+use crate::output::{diff, digest};
 use crate::plan::Participant;
 use crate::run::result::RunResult;
 use widthwise_machine::process_group;
@@ -98,7 +98,7 @@ impl<'a> Outputs<'a> {
                 continue;
             }
             let kept = digest::kept(self.folder, &participant.slug);
-            let diff = |a: &Path, b: &Path, names| digest::difference(a, b, names).unwrap_or_default();
+            let shown = |a: &Path, b: &Path, names| diff::difference(a, b, names).unwrap_or_default();
             let (reason, difference) = if let Some(reason) = self.unreadable.get(name) {
                 (reason.clone(), String::new())
             } else if self.unsteady.contains_key(name) {
@@ -107,12 +107,12 @@ impl<'a> Outputs<'a> {
                     "its output changes from run to run; `--filter` leaves out what may change, `--check off` compares \
                      nothing"
                         .to_owned(),
-                    diff(&kept, &other, (&format!("{name}, first"), &format!("{name}, later"))),
+                    shown(&kept, &other, (&format!("{name}, first"), &format!("{name}, later"))),
                 )
             } else if self.first.get(name).is_some_and(|own| self.first.get(&baseline.name) != Some(own)) {
                 (
                     "its output differs from the baseline's".to_owned(),
-                    diff(&reference, &kept, (&baseline.name, name)),
+                    shown(&reference, &kept, (&baseline.name, name)),
                 )
             } else {
                 continue;
