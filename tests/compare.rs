@@ -83,6 +83,53 @@ fn a_program_whose_output_changes_between_runs_is_detected() {
 }
 
 #[test]
+fn the_first_differing_bytes_are_shown_wherever_they_are_and_whatever_they_mean() {
+    let lab = Laboratory::new();
+    lab.write(
+        "differs.c",
+        r#"
+#include <stdio.h>
+#include <string.h>
+int main(int count, char **words) {
+    int is_wide = sizeof(long) == 8;
+    if (strcmp(words[1], "bytes") == 0)
+        puts(is_wide ? "\xff" : "\xfe");
+    if (strcmp(words[1], "returns") == 0)
+        puts(is_wide ? "a\r" : "a");
+    if (strcmp(words[1], "column") == 0)
+        printf("%0300d%d\n", 0, is_wide ? 8 : 4);
+    if (strcmp(words[1], "far") == 0) {
+        for (int i = 0; i < 300000; i++)
+            puts("line");
+        puts(is_wide ? "8" : "4");
+    }
+    return count != 2;
+}
+"#,
+    );
+    for (word, parts) in [
+        ("bytes", ["@@ -1 +1 @@", "    -\\xff\n    +\\xfe\n", "(the first difference is in line 1)"]),
+        ("returns", ["@@ -1 +1 @@", "    -a\\r\n    +a\n", "(the first difference is in line 1)"]),
+        ("column", ["    -…000", "008\n    +…000", "004\n"]),
+        (
+            "far",
+            ["@@ -299998,4 +299998,4 @@", "    -8\n    +4\n", "(the first difference is in line 300001)"],
+        ),
+    ] {
+        let printed = lab.compare(&format!("differs.c --abi x86-64,i386 --rounds 6 -- {word}"));
+        for part in parts {
+            assert!(printed.stdout.contains(part), "{word}: {part} is missing: {}", printed.stdout);
+        }
+        let markdown = lab.widthwise("report --markdown").stdout;
+        let page = std::fs::read_to_string(lab.campaign().join("report.html")).unwrap();
+        for part in parts.iter().flat_map(|part| part.split('\n')).map(str::trim) {
+            let part = part.split('…').next_back().unwrap();
+            assert!(markdown.contains(part) && page.contains(part), "{word}: {part}");
+        }
+    }
+}
+
+#[test]
 fn finished_binaries_are_compared_without_a_build() {
     let lab = Laboratory::new();
     lab.program("allocate.c");

@@ -6,8 +6,8 @@ use widthwise_verdict::Word;
 
 use crate::columns::Columns;
 use crate::comparison::Comparison;
-use crate::format::{self, counted};
-use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
+use crate::format;
+use crate::{by_metric, diff, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines to show: a comment in a pull request should not contain a whole file.
 const DIFF_LINES: usize = 40;
@@ -106,7 +106,7 @@ pub fn render(comparison: &Comparison) -> String {
         let summary = format!("{} against {}", variant, comparison.campaign.experiment.baseline);
         line(&format!("**{}**", escaped(&sanitize::line(&summary))));
         line("");
-        line(&fenced(&sanitize::block(diff)));
+        line(&fenced(diff));
     }
     if order::is_many(comparison) {
         line("");
@@ -199,16 +199,11 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A code block, likewise (CommonMark 4.5), truncated if it is too long for a comment.
+/// A code block of a diff, likewise (CommonMark 4.5), truncated if it is too long for a comment.
 fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
-    let lines: Vec<&str> = text.lines().collect();
-    let shown = lines[..lines.len().min(DIFF_LINES)].join("\n");
-    let more = match lines.len().saturating_sub(DIFF_LINES) {
-        0 => String::new(),
-        more => format!("\n… {}", counted(more, "more line")),
-    };
-    format!("{fence}diff\n{shown}{more}\n{fence}")
+    let shown = diff::shortened(text, DIFF_LINES).join("\n");
+    format!("{fence}diff\n{shown}\n{fence}")
 }
 
 fn longest_run(text: &str) -> usize {

@@ -12,9 +12,10 @@ use widthwise_verdict::Word;
 
 use crate::columns::Columns;
 use crate::comparison::Comparison;
+use crate::diff::clipped;
 use crate::format::{self, counted};
 use crate::text::{wrapped, Palette, NARROWEST};
-use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
+use crate::{by_metric, diff, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
@@ -453,26 +454,18 @@ impl Page {
 
     fn differences(&mut self, comparison: &Comparison) {
         let shown = if order::is_many(comparison) { DIFFS_OF_MANY } else { usize::MAX };
-        for (variant, diff) in comparison.differences.iter().take(shown) {
+        for (variant, text) in comparison.differences.iter().take(shown) {
             self.gap();
             let line = format!("{} against {}:", variant, comparison.campaign.experiment.baseline);
             self.paragraph(&sanitize::line(&line), self.palette.strong);
-            let diff = sanitize::block(diff);
-            let lines: Vec<&str> = diff.lines().collect();
-            for line in lines.iter().take(DIFF_LINES) {
-                let line = clipped(line, self.width - 4);
-                let style = if line.starts_with('+') {
-                    self.palette.higher
-                } else if line.starts_with('-') {
-                    self.palette.lower
-                } else {
-                    Style::new()
+            for line in diff::clipped_lines(&diff::shortened(text, DIFF_LINES), self.width - 4) {
+                let style = match line.chars().next() {
+                    Some('+') => self.palette.higher,
+                    Some('-') => self.palette.lower,
+                    Some('…') => self.palette.faint,
+                    _ => Style::new(),
                 };
                 self.text.push_str(&format!("    {}\n", paint(style, &line)));
-            }
-            if lines.len() > DIFF_LINES {
-                let more = counted(lines.len() - DIFF_LINES, "more line");
-                self.text.push_str(&format!("    {}\n", paint(self.palette.faint, &format!("… {more}"))));
             }
             self.gap();
         }
@@ -548,23 +541,6 @@ fn visible_width(line: &str) -> usize {
 }
 
 /// The text, truncated to that width with an ellipsis.
-fn clipped(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        kept.push(c);
-    }
-    kept.push('…');
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -577,11 +553,5 @@ mod tests {
     #[test]
     fn colours_take_no_columns() {
         assert_eq!(visible_width(&paint(Palette::coloured().warning, "−2.1 %")), 6);
-    }
-
-    #[test]
-    fn a_long_text_is_truncated_with_an_ellipsis() {
-        assert_eq!(clipped("abcdef", 4), "abc…");
-        assert_eq!(clipped("abc", 4), "abc");
     }
 }
