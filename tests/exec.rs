@@ -212,7 +212,16 @@ fn what_cannot_be_started_is_reported_in_one_line_with_a_shells_exit_status() {
     let whole = std::fs::read(lab.path("tells")).unwrap();
     std::fs::write(lab.path("cut"), &whole[..whole.len() / 4]).unwrap();
     std::fs::write(lab.path("stub"), &whole[..40]).unwrap();
-    lab.write("text", "no program\n");
+    for file in ["cut", "stub"] {
+        std::fs::set_permissions(lab.path(file), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    lab.script("text", "no program\n");
+    std::fs::write(lab.path("unset"), &whole).unwrap();
+    std::os::unix::fs::symlink("loop", lab.path("loop")).unwrap();
+    assert!(Command::new("mkfifo").arg(lab.path("fifo")).status().unwrap().success());
+    lab.script("shell-script", "#!/bin/sh\n");
+    lab.script("lost-script", "#!/nowhere\n");
+    lab.script("denied-script", "#!./unset\n");
     for (arguments, status, parts) in [
         ("./nowhere", 127, ["./nowhere", "there is no such file"]),
         ("/bin/true", 126, ["/bin/true", "not an x32 program"]),
@@ -220,7 +229,14 @@ fn what_cannot_be_started_is_reported_in_one_line_with_a_shells_exit_status() {
         ("./cut", 126, ["./cut", "it is truncated"]),
         ("./stub", 126, ["./stub", "too short"]),
         ("./lost", 127, ["no-interpreter", "cannot be opened: ENOENT"]),
-        ("/", 126, ["/", "cannot be read"]),
+        ("/", 126, ["x32run: /: ", "it is a directory"]),
+        ("./unset", 126, ["./unset: permission denied", "not executable (chmod +x)"]),
+        ("./tells/below", 127, ["./tells/below: ", "it is below a file that is not a directory"]),
+        ("./loop", 126, ["./loop: ", "too many symbolic links"]),
+        ("./fifo", 126, ["./fifo: ", "it is not a regular file"]),
+        ("./shell-script", 126, ["./shell-script: its interpreter /bin/sh", "is not an x32 program"]),
+        ("./lost-script", 127, ["./lost-script: its interpreter /nowhere", "there is no such file"]),
+        ("./denied-script", 126, ["./denied-script: its interpreter ./unset", "permission denied"]),
     ] {
         let printed = exec(&lab, arguments);
         assert_eq!(printed.status, Some(status), "{arguments}: {printed:?}");

@@ -63,18 +63,12 @@ static void name_descriptor(struct text *name, i64 fd) {
 /* What the kernel would have refused, it has to refuse now: x32run could only fail. */
 static long may_execute(long fd) {
     u64 status[15];
-    long result = KERNEL_4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
-    if (result == -ENOSYS) {
-        struct text name = {.size = 0};
-        name_descriptor(&name, fd);
-        result = KERNEL_3(__NR_faccessat, AT_FDCWD, name.bytes, X_OK);
-        result = result == -ENOENT ? 0 : result; /* no /proc: the loader will see */
-    }
+    long result = program_may_execute(fd);
     /* struct statfs: f_flags is the eleventh word. */
     if (!failed(result) && !failed(KERNEL_2(__NR_fstatfs, fd, status)) && (status[10] & ST_NOEXEC)) {
         return -EACCES;
     }
-    return failed(result) ? -EACCES : 0;
+    return result;
 }
 
 /* What is to take this program's place. */

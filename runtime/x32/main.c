@@ -71,6 +71,7 @@ __attribute__((noreturn)) void x32_continue_on(u64 stack_top, u64 *cells, u64 fi
 
 struct request {
     const char *path;
+    const char *script; /* whose interpreter the path is; or null */
     const char *first_word;
     i64 fd;
     const char **rest; /* after the path */
@@ -182,6 +183,56 @@ static int under_valgrind(void) {
     return answer != 0;
 }
 
+__attribute__((noreturn)) static void cannot_run(const struct request *request, int status,
+                                                 const char *reason) {
+    if (request->script != NULL) {
+        give_up(status, "%s: its interpreter %s: %s", request->script, request->path, reason);
+    }
+    give_up(status, "%s: %s", request->path, reason);
+}
+
+__attribute__((noreturn)) static void cannot_open(const struct request *request, long error) {
+    const struct {
+        long error;
+        const char *reason;
+    } reasons[] = {
+        {ENOENT, "there is no such file"},
+        {ENOTDIR, "it is below a file that is not a directory"},
+        {ELOOP, "its path has too many symbolic links"},
+        {ENXIO, "it is not a regular file"}, /* a socket */
+        {EACCES,
+         "permission denied: it, and all that its path leads through, has to be accessible (chmod +r; "
+         "of a directory, chmod +x)"},
+    };
+    int status = error == ENOENT || error == ENOTDIR ? 127 : 126;
+    for (u64 i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].error == error) {
+            cannot_run(request, status, reasons[i].reason);
+        }
+    }
+    cannot_run(request, status, error_name(error));
+}
+
+#define MODE_OF_FILE 3 /* struct stat: the fourth word has the mode in its lower half */
+#define FILE_TYPE 0170000
+#define IS_REGULAR 0100000
+#define IS_DIRECTORY 0040000
+
+/* As may_open() and do_open_execat() of the kernel: only a regular file that may be executed. */
+static void check_permission(const struct request *request, long fd) {
+    u64 status[18];
+    if (failed(KERNEL_2(__NR_fstat, fd, status))) {
+        return;
+    }
+    u64 type = status[MODE_OF_FILE] & FILE_TYPE;
+    if (type != IS_REGULAR) {
+        cannot_run(request, 126, type == IS_DIRECTORY ? "it is a directory" : "it is not a regular file");
+    }
+    if (failed(program_may_execute(fd))) {
+        cannot_run(request, 126, "permission denied: it is not executable (chmod +x)");
+    }
+}
+
 static long open_program(struct request *request) {
     const u64 mode = O_CLOEXEC | O_NONBLOCK;
     /* valgrind 3.19 does not know the call. */
@@ -190,8 +241,10 @@ static long open_program(struct request *request) {
     request->has_no_links = is_asked && !failed(fd);
     fd = fd < 0 ? program_open((u64)AT_FDCWD, request->path, mode) : fd;
     if (failed(fd)) {
-        give_up(fd == -ENOENT || fd == -ENOTDIR ? 127 : 126, "%s: %s", request->path,
-                fd == -ENOENT ? "there is no such file" : error_name(-fd));
+        cannot_open(request, -fd);
+    }
+    if (request->fd < 0) { /* else whoever opened it has checked it */
+        check_permission(request, fd);
     }
     return fd;
 }
@@ -204,8 +257,10 @@ static u64 follow_scripts(struct request *request, struct beginning *beginning, 
                           const char *words[SCRIPT_WORDS]) {
     LARGE static struct program_head heads[SCRIPTS_NESTED];
     u64 used = 0;
+    enum program_kind kind;
     program_read_beginning(beginning, *fd);
-    for (int depth = 0; program_look_at(beginning->bytes, beginning->size, &heads[depth]) == PROGRAM_SCRIPT;
+    for (int depth = 0;
+         (kind = program_look_at(beginning->bytes, beginning->size, &heads[depth])) == PROGRAM_SCRIPT;
          depth++) {
         if (depth == SCRIPTS_NESTED - 1) {
             give_up(126, "%s: its interpreter is a script, whose interpreter is a script, and so on",
@@ -221,10 +276,14 @@ static u64 follow_scripts(struct request *request, struct beginning *beginning, 
         used += more;
         KERNEL_1(__NR_close, *fd);
         request->fd = -1;
+        request->script = request->path;
         request->path = heads[depth].interpreter;
         request->first_word = heads[depth].interpreter;
         *fd = open_program(request);
         program_read_beginning(beginning, *fd);
+    }
+    if (request->script != NULL && kind == PROGRAM_OTHER) {
+        give_up(126, "%s: its interpreter %s is not an x32 program", request->script, request->path);
     }
     return used;
 }

@@ -55,6 +55,18 @@ long program_open(u64 directory, const char *path, u64 mode) {
     return fd;
 }
 
+long program_may_execute(long fd) {
+    long result = KERNEL_4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
+    if (result == -ENOSYS) {
+        struct text name = {.size = 0};
+        text_add(&name, "/proc/thread-self/fd/%d", (i64)fd);
+        name.bytes[name.size] = 0;
+        result = KERNEL_3(__NR_faccessat, AT_FDCWD, name.bytes, X_OK);
+        result = result == -ENOENT ? 0 : result; /* no /proc: the loader will see */
+    }
+    return failed(result) ? -EACCES : 0;
+}
+
 enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head) {
     if (size < 2) {
         return PROGRAM_OTHER;

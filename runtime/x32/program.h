@@ -23,6 +23,8 @@ struct program_head {
 long program_open(u64 directory, const char *path, u64 mode);
 /* The same, of a path without symbolic links; -ELOOP where there is one, -ENOSYS before Linux 5.6. */
 long program_open_without_links(const char *path, u64 mode);
+/* 0, or -EACCES where the file has no permission to be executed. */
+long program_may_execute(long fd);
 /* Of a file's first bytes; at most SCRIPT_LINE - 1 of them are looked at. */
 enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head);
 /* Reads the first bytes of an open file. */
