@@ -7,6 +7,7 @@ use crate::sanitize;
 
 /// How the last line of a diff begins, which names the first line that differs.
 const NOTE: &str = "(the first difference is in line ";
+
 /// The first `most` lines of a diff and its note. Lines of one output that replace those of the other have room for
 /// both: a long run of them is shortened.
 pub fn shortened(diff: &str, most: usize) -> Vec<String> {

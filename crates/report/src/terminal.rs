@@ -540,7 +540,6 @@ fn visible_width(line: &str) -> usize {
     width
 }
 
-/// The text, truncated to that width with an ellipsis.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -146,8 +146,9 @@ struct Interval {
 /// Quantile `p` of Student's t with `freedom` degrees of freedom, 0 < p < 1.
 double student_quantile(double p, double freedom);
 
-/// Probability that Student's t with `freedom` degrees of freedom is at most `t`. The errors of
-/// these three are below 1e-7 of their values, at any freedom; a freedom of 0 or less throws BadParameter.
+/// Probability that Student's t with `freedom` degrees of freedom is at most `t`. Errors of
+/// these three are below 1e-7 of their values, as checked from 1000 degrees of freedom on and within three
+/// deviations. A freedom of 0 or less throws BadParameter.
 double student_probability(double t, double freedom);
 
 /// Probability that chi-square with `freedom` degrees of freedom is at most `x`.
