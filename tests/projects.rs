@@ -87,6 +87,34 @@ fn flags_and_width_reach_every_command_and_the_log_shows_it() {
 }
 
 #[test]
+fn builds_of_different_options_that_make_the_same_file_are_reported() {
+    let lab = Laboratory::new();
+    lab.write("ignoring/Makefile", "prog: main.c\n\tcc -O2 -o prog main.c\n");
+    lab.write("ignoring/main.c", "int main(void) { return 0; }\n");
+    let words = "./ignoring --build make --run {build}/prog --rounds 1 --warmup 0 --abi x86-64";
+    let of_options = lab.compare(&format!("{words} --flags -O2 --flags -O3"));
+    let fact = "x86-64/-O2 and x86-64/-O3 are the same file, byte for byte: does the build use $CFLAGS";
+    assert!(
+        unfolded(&of_options.stdout).contains(&format!("warning: {fact} (C++: $CXXFLAGS)?")),
+        "{of_options:?}"
+    );
+    let page = std::fs::read_to_string(lab.path(".widthwise/latest/report.html")).unwrap();
+    assert!(page.contains(fact));
+    let report = lab.compare_json(&format!("{words} --flags -O2 --flags -O3 --thp system,never"));
+    let warnings = report["warnings"].to_string();
+    assert_eq!(warnings.matches("byte for byte").count(), 1, "{warnings}");
+    assert!(warnings.contains("x86-64/-O2/system and x86-64/-O3/system are the same file"), "{warnings}");
+    // Variants that share a build are one file by design.
+    let report = lab.compare_json(&format!("{words} --thp system,never"));
+    assert!(!report["warnings"].to_string().contains("byte for byte"), "{report}");
+    // Widthwise passes all options of a single file.
+    let report =
+        lab.compare_json("ignoring/main.c --rounds 1 --warmup 0 --abi x86-64 --flags -O2 --flags '-O2 -g0'");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("what differs in their builds does not change this program"), "{warnings}");
+}
+
+#[test]
 fn a_second_campaign_builds_nothing_and_a_changed_source_is_rebuilt() {
     let lab = Laboratory::new();
     lab.project("make");

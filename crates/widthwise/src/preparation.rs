@@ -3,6 +3,7 @@
 mod randomized_layouts;
 pub mod ready;
 mod runs_folder;
+mod same_files;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -128,6 +129,7 @@ pub fn prepare(
         Some(ready)
     };
     let mut variants: Vec<Ready> = experiment.variants.iter().filter_map(&mut ready_layouts).collect();
+    same_files::warn(experiment, &mut variants, &place.root.join("builds"));
     let mut control = Vec::new();
     let baseline = experiment.variants.iter().find(|variant| variant.name == experiment.baseline);
     if let Some(ready) = baseline.filter(|_| experiment.layouts > 1).and_then(ready_layouts) {
