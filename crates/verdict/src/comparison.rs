@@ -98,8 +98,16 @@ pub(crate) fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) 
     if let Some(failures) = campaign.failures(baseline) {
         return Some(Obstacle::Withheld(format!("of the baseline, {failures}"), NOTHING_READ));
     }
-    (!campaign.result(variant) || !campaign.result(baseline))
-        .then(|| Obstacle::Missing("no timed round yet".to_owned()))
+    if campaign.result(variant) && campaign.result(baseline) {
+        return None;
+    }
+    // The control is the baseline's second run. If it fails during the warm-up, the campaign ends.
+    let control = evidence.experiment.control();
+    let failed = not_measured(&control).filter(|_| !campaign.result(baseline));
+    Some(Obstacle::Missing(match failed {
+        Some(reason) => format!("the baseline could not be measured: {reason}"),
+        None => "no timed round yet".to_owned(),
+    }))
 }
 
 pub(crate) fn differs(how: &str) -> String {

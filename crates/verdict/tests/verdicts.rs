@@ -425,6 +425,18 @@ fn a_baseline_that_could_not_be_built_leaves_everything_missing() {
 }
 
 #[test]
+fn a_baseline_whose_second_run_fails_in_the_warm_up_is_the_reason_of_every_other_variant() {
+    let mut laid = quiet(0.5, 2);
+    laid.rounds.iter_mut().for_each(|round| round.kind = RoundKind::Warmup);
+    assert_eq!(reason(&laid.verdict("x32", "cpu")), "no timed round yet");
+    let control = laid.control();
+    laid.statuses.insert(control, VariantStatus::Excluded("it ended with exit status 1".to_owned()));
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!(verdict.word, Word::NoData);
+    assert_eq!(reason(&verdict), "the baseline could not be measured: it ended with exit status 1");
+}
+
+#[test]
 fn the_coverage_of_a_multiplexed_counter_is_reported() {
     let mut laid = quiet(0.5, 10);
     laid.run("x32", 4).sample.get_mut("cpu").expect("a reading").coverage = 0.75;
