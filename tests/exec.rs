@@ -243,7 +243,14 @@ fn what_cannot_be_started_is_reported_in_one_line_with_a_shells_exit_status() {
         assert_eq!(printed.stderr.lines().count(), 1, "{arguments}: {printed:?}");
         assert!(parts.iter().all(|part| printed.stderr.contains(part)), "{arguments}: {printed:?}");
         assert_eq!(printed.stdout, "", "{arguments}");
+        if !["./cut", "./stub", "./lost"].contains(&arguments) {
+            let under_gdb = exec(&lab, &format!("--gdb {arguments}"));
+            let [all, same] = [&under_gdb, &printed].map(|one| (one.status, &one.stdout, &one.stderr));
+            assert_eq!(all, same, "--gdb {arguments}");
+        }
     }
+    lab.widthwise("exec --stast ./tells").refuses(2, &["unexpected argument '--stast'", "--stats"]);
+    assert_eq!(exec(&lab, "-- --stast").status, Some(127));
     lab.widthwise("exec").refuses(2, &["a program is missing"]);
     lab.widthwise("exec --register ./tells").refuses(2, &["stand alone"]);
 }

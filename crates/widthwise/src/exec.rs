@@ -1,7 +1,7 @@
 //! `widthwise exec`: starts an x32 program here, or has the kernel start every x32 file.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -41,7 +41,7 @@ pub struct Exec {
     #[arg(long, conflicts_with_all = ["register", "unregister"])]
     gdb: bool,
     /// The x32 program and its arguments
-    #[arg(value_name = "PROGRAM [ARGUMENT...]", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM [ARGUMENT...]", trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 
@@ -53,6 +53,13 @@ fn gdb(runtime: &Path) -> Result<Command, Failure> {
     let mut command = Command::new("gdb");
     command.args(["-q", "-x"]).arg(script).arg("--args").arg(runtime);
     Ok(command)
+}
+
+/// Whether the runtime may start a file: an x32 program, or a script, whose interpreter may be one.
+fn may_be_started(file: &Path) -> bool {
+    let mut beginning = [0; 2];
+    let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut beginning));
+    x32run::is_x32(file) || (read.is_ok() && &beginning == b"#!")
 }
 
 impl Exec {
@@ -71,15 +78,17 @@ impl Exec {
         };
         let runtime =
             x32run::place().context("the runtime cannot be written anywhere").map_err(Failure::request)?;
-        let mut command = if self.gdb { gdb(&runtime)? } else { Command::new(&runtime) };
-        if !self.gdb {
+        // What is no program for the runtime is not shown to gdb: the runtime alone reports it.
+        let in_gdb = self.gdb && may_be_started(Path::new(program));
+        let mut command = if in_gdb { gdb(&runtime)? } else { Command::new(&runtime) };
+        if !in_gdb {
             command.arg0("x32run");
         }
         command.args(self.trace.then_some("--trace")).args(self.stats.then_some("--stats"));
         let error = command.arg("--").arg(program).args(arguments).exec();
         let name = command.get_program().to_string_lossy().into_owned();
         Err(Failure::request(match error.kind() {
-            ErrorKind::NotFound if self.gdb => anyhow::anyhow!("gdb is not on the PATH; apt-get install gdb"),
+            ErrorKind::NotFound if in_gdb => anyhow::anyhow!("gdb is not on the PATH; apt-get install gdb"),
             _ => anyhow::Error::new(error).context(name),
         }))
     }
