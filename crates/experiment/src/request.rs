@@ -278,14 +278,19 @@ impl Request {
 
     /// Adds an exclude in command-line syntax: `abi=x32,compiler=clang-14`.
     ///
-    /// A comma separates two axes only where an axis name and `=` follow it, since options may hold commas.
+    /// A comma separates two axes only where an axis name and `=` follow it, since options may hold commas. After the value of an axis
+    /// whose values hold none, any name and `=` are meant as an axis.
     pub fn add_exclude(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let mut point = Point::new();
         let mut rest = Some(text);
         while let Some(part) = rest {
-            let next = part.match_indices(',').map(|(at, _)| at).find(|at| {
-                part[at + 1..].split_once('=').is_some_and(|(name, _)| Axis::find(name).is_some())
-            });
+            let of = part.split_once('=').and_then(|(name, _)| Axis::find(name));
+            let has_commas = matches!(of, Some(Axis::Flags | Axis::Env | Axis::Kernel));
+            let is_axis = |name: &str| Axis::find(name).is_some() || (!has_commas && !name.contains(','));
+            let next = part
+                .match_indices(',')
+                .map(|(at, _)| at)
+                .find(|at| part[at + 1..].split_once('=').is_some_and(|(name, _)| is_axis(name)));
             let (this, after) = match next {
                 Some(at) => (&part[..at], Some(&part[at + 1..])),
                 None => (part, None),

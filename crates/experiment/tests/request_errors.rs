@@ -348,6 +348,12 @@ fn errors_of_the_command_line_name_the_flag() {
     };
     refused("abi=x23", "unknown ABI \"x23\"; did you mean \"x32\"?");
     refused("abi=x32,abi=i386", "axis \"abi\" is named twice");
+    refused("abi=x32,compilr=gcc", "unknown axis \"compilr\"; did you mean \"compiler\"?");
+    refused("flags=-O2,abi=x32,compilr=gcc", "unknown axis \"compilr\"; did you mean \"compiler\"?");
+    let mut other = Request::default();
+    other.add_exclude("abi=x32,flags=-Wl,-z,max=1,compiler=gcc-12", location.clone()).unwrap();
+    let values: Vec<&str> = other.excludes[0].value.values().map(|value| value.value.as_str()).collect();
+    assert!(values.contains(&"-Wl,-z,max=1") && values.contains(&"gcc-12"), "{values:?}");
 
     let location = SourceLocation::Flag("--binary");
     let mut refused = |text: &str, message: &str| {
