@@ -109,23 +109,35 @@ fn an_interrupt_ends_the_campaign_after_the_round_and_resume_continues_it() {
 #[test]
 fn options_that_concurrent_runs_cannot_have_are_refused() {
     let lab = with_two_programs();
-    for (words, error) in [
-        ("--metric cpu,wall", "--metric: metric \"wall\" says nothing of one of them"),
-        ("--setup true", "--setup: \"setup\" would be of several of them at once"),
-        ("--teardown true", "--teardown: \"teardown\" would be of several of them at once"),
-        ("--directory fresh", "--directory: a fresh directory would be that of several of them at once"),
-        ("--check-file out", "--check-file: output in a file would be written by several of them at once"),
+    for (words, what, fix) in [
+        ("--metric cpu,wall", "--metric: metric \"wall\"", "leave out the metric or --concurrent"),
+        ("--setup true", "--setup: a setup command", "leave out --setup or --concurrent"),
+        ("--teardown true", "--teardown: a teardown command", "leave out --teardown or --concurrent"),
         (
-            "--order balanced",
-            "--order: order \"balanced\" cancels a drift from run to run, and no run follows another",
+            "--directory fresh",
+            "--directory: a fresh directory",
+            "leave out --directory fresh or --concurrent",
         ),
-        ("--cpus any", "--cpus: \"cpus = any\" lets them be on several"),
-        ("--cpus 0,1", "--cpus: \"cpus = 0,1\" lets them be on several"),
+        ("--check-file out", "--check-file: output in a file", "leave out --check-file or --concurrent"),
+        ("--order balanced", "--order: order \"balanced\"", "leave out --order or --concurrent"),
+        (
+            "--cpus any",
+            "--cpus: CPUs \"any\"",
+            "name one CPU (--cpus 0), or leave out --cpus or --concurrent",
+        ),
+        (
+            "--cpus 0,1",
+            "--cpus: CPUs \"0,1\"",
+            "name one CPU (--cpus 0), or leave out --cpus or --concurrent",
+        ),
     ] {
         let printed = concurrent(&lab, words);
         assert_eq!(printed.status, Some(2), "{printed:?}");
-        let error = format!("{error} where runs are concurrent; leave out one of the two");
+        let error = format!(
+            "{what} and --concurrent exclude each other: the runs of a round start together and share one CPU, and "
+        );
         assert!(printed.stderr.contains(&error), "{words}: {printed:?}");
+        assert!(printed.stderr.trim().ends_with(&format!("; {fix}")), "{words}: {printed:?}");
         assert_eq!(printed.stderr.trim().lines().count(), 1, "{printed:?}");
     }
     assert!(!lab.path(".widthwise").exists());

@@ -159,6 +159,12 @@ pub enum RequestErrorKind {
         /// The given value.
         text: String,
     },
+    /// A fraction of 1 or more, which is most likely a percentage.
+    #[error("{text} has no \"%\" and would be a fraction, which is less than 1; {}", fix_fraction(.text))]
+    NoPercentSign {
+        /// The given value.
+        text: String,
+    },
     /// An invalid list of CPUs.
     #[error("cpus {text:?}: {reason}; write \"auto\", \"any\" or a list like \"0,2-3\"")]
     BadCpus {
@@ -285,12 +291,14 @@ pub enum RequestErrorKind {
     #[error("\"train\" is only used by a profile-guided set; add profile_guided = true")]
     TrainUnused,
     /// Something that concurrent runs cannot have.
-    #[error("{what} {why} where runs are concurrent; leave out one of the two")]
+    #[error("{what} and --concurrent exclude each other: the runs of a round start together and share one CPU, and {why}; {fix}")]
     NotConcurrent {
         /// The given argument.
         what: String,
         /// Why it cannot be.
         why: &'static str,
+        /// What to do about it.
+        fix: String,
     },
     /// Something that an emulated machine does not have.
     #[error("{what} {why} on an emulated machine; leave it out, or the emulated variants")]
@@ -366,6 +374,13 @@ fn fix_key(key: &str, belongs_to: &Option<&'static str>, known: &[&'static str])
     match belongs_to {
         Some(section) => format!("; it belongs to {section}"),
         None => fix(key, known),
+    }
+}
+
+fn fix_fraction(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(value) if value < 100.0 => format!("write \"{value}%\""),
+        _ => "write a percentage like \"1%\", or a fraction like 0.01".to_owned(),
     }
 }
 

@@ -232,31 +232,42 @@ impl Request {
         });
         let cpus = run.cpus.as_ref().filter(|cpus| !is_one(&cpus.value));
         let order = self.measure.order.as_ref().filter(|order| order.value == Order::Balanced);
-        let at_once = "would be of several of them at once";
+        let leave_out = |flag: &str| format!("leave out {flag} or --concurrent");
         let refused = [
             metric.map(|(location, name)| {
-                (location, format!("metric {name:?}"), "says nothing of one of them")
+                let why = "the others change this figure of a run";
+                (location, format!("metric {name:?}"), why, leave_out("the metric"))
             }),
-            run.setup.as_ref().map(|one| (&one.location, "\"setup\"".to_owned(), at_once)),
-            run.teardown.as_ref().map(|one| (&one.location, "\"teardown\"".to_owned(), at_once)),
+            run.setup.as_ref().map(|one| {
+                let why = "a setup command would run while the others run";
+                (&one.location, "a setup command".to_owned(), why, leave_out("--setup"))
+            }),
+            run.teardown.as_ref().map(|one| {
+                let why = "a teardown command would run while the others run";
+                (&one.location, "a teardown command".to_owned(), why, leave_out("--teardown"))
+            }),
             self.output.files.first().map(|one| {
-                (&one.location, "output in a file".to_owned(), "would be written by several of them at once")
+                let why = "all of them would write the same file";
+                (&one.location, "output in a file".to_owned(), why, leave_out("--check-file"))
             }),
             directory.as_ref().map(|one| {
-                (&one.location, "a fresh directory".to_owned(), "would be that of several of them at once")
+                let why = "all of them would work in the same directory";
+                (&one.location, "a fresh directory".to_owned(), why, leave_out("--directory fresh"))
             }),
-            cpus.map(|one| (&one.location, format!("\"cpus = {}\"", one.value), "lets them be on several")),
+            cpus.map(|one| {
+                let why = "with several CPUs they would not share one";
+                let fix = "name one CPU (--cpus 0), or leave out --cpus or --concurrent".to_owned();
+                (&one.location, format!("CPUs \"{}\"", one.value), why, fix)
+            }),
             // The run that starts second of three takes up to 0.3 % more CPU time.
             order.map(|one| {
-                (
-                    &one.location,
-                    "order \"balanced\"".to_owned(),
-                    "cancels a drift from run to run, and no run follows another",
-                )
+                let why =
+                    "no run follows another, so that a balanced order has no drift from run to run to cancel";
+                (&one.location, "order \"balanced\"".to_owned(), why, leave_out("--order"))
             }),
         ];
-        if let Some((location, what, why)) = refused.into_iter().flatten().next() {
-            return Err(location.wrong(RequestErrorKind::NotConcurrent { what, why }));
+        if let Some((location, what, why, fix)) = refused.into_iter().flatten().next() {
+            return Err(location.wrong(RequestErrorKind::NotConcurrent { what, why, fix }));
         }
         Ok(())
     }
