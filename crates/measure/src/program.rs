@@ -241,6 +241,25 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
 /// # Errors
 /// There is none; the reason is a sentence.
 pub fn find(name: &OsStr, folder: &Path) -> Result<PathBuf, String> {
+    find_file(name, folder).map_err(|reason| match is_assignment(&bytes::text(name)) {
+        true => {
+            let word = bytes::shown(&bytes::text(name));
+            let word = shell_words::quote(&word);
+            format!("the command begins with {word}, and no shell reads it: set the variable with --set-env {word}")
+        }
+        false => reason,
+    })
+}
+
+/// Whether a shell would read a command's first word as an assignment to a variable (POSIX.1-2017, 2.9.1 and 3.235).
+pub fn is_assignment(word: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    word.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+    })
+}
+
+fn find_file(name: &OsStr, folder: &Path) -> Result<PathBuf, String> {
     if name.as_bytes().contains(&b'/') {
         let path = folder.join(name);
         return if path.is_file() {
