@@ -105,6 +105,12 @@ fn a_run_command_without_its_program_is_refused_with_the_path() {
     }
     lab.compare("--binary a=./tells.c --binary b=./nowhere --run {binary}")
         .refuses(2, &["error: --binary: ", "/nowhere: No such file or directory"]);
+    lab.compare("--binary a=/bin/true --binary b=./tells.c")
+        .refuses(2, &["tells.c may not be executed (chmod +x)"]);
+    lab.write("locked.toml", "[program.binaries]\na = \"./tells.c\"\n");
+    lab.widthwise("compare locked.toml").refuses(2, &["locked.toml:2: ", "tells.c may not be executed"]);
+    lab.write("empty.toml", "[measure]\nrounds = 3\n");
+    lab.widthwise("compare empty.toml").refuses(2, &["error: empty.toml: no program; name a source file"]);
     lab.compare("--binary a=. --run {binary}").refuses(2, &["is a folder, not a program"]);
     lab.compare("tells.c --directory ./nowhere")
         .refuses(2, &["error: --directory: ", "nowhere: No such file"]);

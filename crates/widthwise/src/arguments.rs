@@ -165,7 +165,13 @@ impl Arguments {
         let has_run = location.program.run.is_some();
         programs::say(&self.programs, is_built, has_run, &mut location)?;
         further(&mut location).map_err(Failure::request)?;
-        Ok(from_file.overlay(location).anchored(&spec_folder, &here))
+        let request = from_file.overlay(location).anchored(&spec_folder, &here);
+        match self.programs.as_slice() {
+            [spec] if request.program.source.is_none() && request.program.binaries.is_empty() => {
+                Err(Failure::request(format!("{}: {}", bytes::shown(spec), RequestErrorKind::NoProgram)))
+            }
+            _ => Ok(request),
+        }
     }
 
     /// The flags' part of the request.

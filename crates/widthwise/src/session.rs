@@ -1,6 +1,7 @@
 //! Begins and resumes a campaign: completes the request, so that the archive can repeat it, and checks that nothing changed.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use widthwise_archive::{Archive, VariantRow};
@@ -89,6 +90,16 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
             return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.location)));
         }
     }
+    let started = request.program.binaries.iter().filter(|_| starts_the_binary(request));
+    for Binary { file, .. } in started {
+        if there(&file.location, &file.value)?.permissions().mode() & 0o111 == 0 {
+            let path = bytes::shown_path(&file.value);
+            return Err(Failure::request(format!(
+                "{}: {path} may not be executed (chmod +x); if something else starts it, name that: --run 'COMMAND {{binary}}'",
+                file.location
+            )));
+        }
+    }
     for input in &request.run.inputs {
         there(&input.location, &input.value)?;
     }
@@ -106,6 +117,12 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
     check_run_file(request, here)
 }
 
+/// Whether the run command starts a finished binary itself, as it does by default.
+fn starts_the_binary(request: &Request) -> bool {
+    let Some(run) = &request.program.run else { return true };
+    shell_words::split(&run.value).is_ok_and(|words| words.first().is_some_and(|word| word == "{binary}"))
+}
+
 /// The run command's program, if it is known before a build.
 fn check_run_file(request: &Request, here: &Path) -> Result<(), Failure> {
     let Some(run) = &request.program.run else { return Ok(()) };
@@ -118,8 +135,9 @@ fn check_run_file(request: &Request, here: &Path) -> Result<(), Failure> {
         // What a build makes is looked for after the build.
         Some(name) if placeholder::used(name).next().is_none() => {
             let name = bytes::os(&placeholder::fill(name, &BTreeMap::new()));
-            let hint =
-                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
+            let is_of_build =
+                request.program.binaries.is_empty() && !program::is_assignment(&bytes::text(&name));
+            let hint = if is_of_build { "; what a build makes lies in {build}" } else { "" };
             program::find(&name, folder)
                 .map(drop)
                 .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.location)))
