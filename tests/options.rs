@@ -49,6 +49,24 @@ fn an_optional_value_without_an_equals_sign_is_refused_with_a_correction() {
 }
 
 #[test]
+fn a_format_of_report_is_named_where_a_verb_does_not_have_it_and_no_option_is_a_value() {
+    let lab = with_work();
+    for (words, hint) in [
+        ("compare work.c --csv", "`widthwise report --csv=FILE` writes this format"),
+        ("compare work.c --markdown=a.md", "`widthwise report --markdown=FILE`"),
+        ("scale work.c --html=a.html", "`widthwise report --html=FILE`"),
+        ("scale work.c --cpus 0", "unexpected argument '--cpus'"),
+        ("scale work.c --concurrent", "unexpected argument '--concurrent'"),
+        ("compare work.c --alocator glibc", "a similar argument exists: '--allocator'"),
+    ] {
+        let output = lab.widthwise(words);
+        output.refuses(2, &[hint]);
+        assert!(!output.stderr.contains("as a value"), "{words}: {output:?}");
+    }
+    assert!(lab.widthwise("exec --stast ./work").stderr.contains("use '-- --stast'"));
+}
+
+#[test]
 fn json_goes_to_a_file_beside_the_report_or_to_standard_output() {
     let lab = with_work();
     let words = "compare work.c --cpus any --abi x86-64 --rounds 1 --warmup 0";

@@ -59,9 +59,12 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let line = match CommandLine::try_parse_from(&words) {
         Ok(line) => line,
-        Err(error) => {
+        Err(mut error) => {
+            options::leave_out_useless_tip(&words, &mut error);
             let _ = error.print();
-            if let Some(hint) = options::hint(&words, &error.to_string()).filter(|_| error.use_stderr()) {
+            let hint =
+                options::hint(&words, &error.to_string()).or_else(|| options::format_hint(&words, &error));
+            if let Some(hint) = hint.filter(|_| error.use_stderr()) {
                 output::note(&format!("\n  {hint}"));
             }
             return ExitCode::from(error.exit_code() as u8);

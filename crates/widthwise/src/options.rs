@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::CommandFactory;
 
 use crate::CommandLine;
@@ -20,6 +21,37 @@ pub fn hint(words: &[OsString], message: &str) -> Option<String> {
         let is_meant = takes && !value.is_empty() && !value.starts_with('-') && message.contains(value);
         is_meant.then(|| format!("the value of {option} follows an equals sign: {option}={value}"))
     })
+}
+
+/// The formats that `report` alone writes, of a campaign of `compare` and of `scale`.
+const FORMATS: [(&str, &[&str]); 2] =
+    [("compare", &["--html", "--markdown", "--csv", "--series"]), ("scale", &["--html", "--csv"])];
+
+/// An unknown option of the verb in these words.
+fn unknown_option<'e>(error: &'e clap::Error) -> Option<&'e str> {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => {
+            Some(option.as_str()).filter(|option| option.starts_with("--"))
+        }
+        _ => None,
+    }
+}
+
+/// Leaves out the parser's tip to pass an unknown option as a value (`-- --csv`): no verb measures or reads a file with such a name, but
+/// `exec` starts one.
+pub fn leave_out_useless_tip(words: &[OsString], error: &mut clap::Error) {
+    if unknown_option(error).is_some() && words.get(1).is_some_and(|verb| verb != "exec") {
+        error.remove(ContextKind::Suggested);
+    }
+}
+
+/// How a format of `report` is had after a verb that measures.
+pub fn format_hint(words: &[OsString], error: &clap::Error) -> Option<String> {
+    let option = unknown_option(error)?.split('=').next().unwrap_or_default();
+    let verb = words.get(1)?.to_str()?;
+    let is_written_later = FORMATS.iter().any(|(of, formats)| *of == verb && formats.contains(&option));
+    is_written_later
+        .then(|| format!("after the campaign, `widthwise report {option}=FILE` writes this format"))
 }
 
 /// Whether an option's value is optional.
