@@ -92,7 +92,7 @@ fn an_invalid_margin_is_refused_with_an_example() {
     for (margin, words) in [
         ("0%", of("0")),
         ("100%", of("100")),
-        ("1.5", of("150")),
+        ("1.5", "1.5 has no \"%\" and would be a fraction, which is less than 1; write \"1.5%\"".to_owned()),
         ("-1%", "\"-1%\" is no percentage; write it like \"1%\" or 0.01".to_owned()),
         ("much", "\"much\" is no percentage; write it like \"1%\" or 0.01".to_owned()),
     ] {

@@ -2,7 +2,8 @@
 
 use crate::request_error::RequestErrorKind;
 
-/// Reads `1%`, `0.5 %` or the fraction `0.01`; gives the fraction.
+/// Reads `1%`, `0.5 %` or the fraction `0.01`; gives the fraction. Every percentage of a request is less than 100 %, so `95` is no
+/// fraction.
 pub fn parse(text: &str) -> Result<f64, RequestErrorKind> {
     let (number, divisor) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),
@@ -11,6 +12,9 @@ pub fn parse(text: &str) -> Result<f64, RequestErrorKind> {
     // `f64::from_str` also reads "inf", "nan", "1e3" and "-1", which are refused here.
     let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     match number.parse::<f64>() {
+        Ok(value) if plain && value.is_finite() && value >= 1.0 && divisor == 1.0 => {
+            Err(RequestErrorKind::NoPercentSign { text: text.to_owned() })
+        }
         Ok(value) if plain && value.is_finite() => Ok(value / divisor),
         _ => Err(RequestErrorKind::BadPercentage { text: text.to_owned() }),
     }

@@ -223,6 +223,23 @@ fn the_error_of_a_bad_duration_or_percentage_has_an_example() {
 }
 
 #[test]
+fn a_percentage_without_its_sign_is_refused_with_the_number_that_was_given() {
+    let is = "has no \"%\" and would be a fraction, which is less than 1; write";
+    for key in ["confidence", "precision", "equal_within"] {
+        for (given, shown, fix) in [
+            ("\"95\"", "95", "\"95%\""),
+            ("\"90\"", "90", "\"90%\""),
+            ("\"2.50\"", "2.50", "\"2.5%\""),
+            ("\"1.0\"", "1.0", "\"1%\""),
+            ("\"100\"", "100", "a percentage like \"1%\", or a fraction like 0.01"),
+        ] {
+            let message = format!("2: {shown} {is} {fix}");
+            refused(&format!("[measure]\n{key} = {given}\n"), &message);
+        }
+    }
+}
+
+#[test]
 fn counts_keep_to_their_range() {
     refused("[measure]\nrounds = -3\n", "2: \"rounds\" cannot be negative: -3");
     refused("[measure]\nwarmup = -1\n", "2: \"warmup\" cannot be negative: -1");
