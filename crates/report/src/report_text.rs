@@ -191,7 +191,10 @@ pub fn noise(comparison: &Comparison) -> Option<String> {
     if !pressed.is_empty() {
         let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
         if pressure >= NOISY_SHARE {
-            parts.push(format!("tasks, the program's own too, waited for a CPU for {} of the time", share(pressure)));
+            parts.push(format!(
+                "tasks, the program's own too, waited for a CPU for {} of the time",
+                share(pressure)
+            ));
         }
     }
     let hot: Vec<u32> = timed.iter().filter(|r| r.noise.throttled > 0).map(|r| r.number).collect();
