@@ -28,7 +28,7 @@ const FORMATS: [(&str, &[&str]); 2] =
     [("compare", &["--html", "--markdown", "--csv", "--series"]), ("scale", &["--html", "--csv"])];
 
 /// An unknown option of the verb in these words.
-fn unknown_option<'e>(error: &'e clap::Error) -> Option<&'e str> {
+fn unknown_option(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => {
             Some(option.as_str()).filter(|option| option.starts_with("--"))
