@@ -1,9 +1,11 @@
 //! `widthwise exec`: starts an x32 program here, or has the kernel start every x32 file.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -55,11 +57,34 @@ fn gdb(runtime: &Path) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Whether the runtime may start a file: an x32 program, or a script, whose interpreter may be one.
-fn may_be_started(file: &Path) -> bool {
-    let mut beginning = [0; 2];
-    let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut beginning));
-    x32run::is_x32(file) || (read.is_ok() && &beginning == b"#!")
+/// Scripts that may be each other's interpreters, as in the kernel (fs/exec.c, exec_binprm).
+const SCRIPTS_NESTED: usize = 5;
+
+/// Whether the runtime starts a file: an x32 program, or a script whose interpreter is one.
+fn is_started(file: &Path) -> bool {
+    let mut file = file.to_owned();
+    for _ in 0..=SCRIPTS_NESTED {
+        let may_be_executed = std::fs::metadata(&file)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0);
+        if !may_be_executed {
+            return false;
+        }
+        if x32run::is_x32(&file) {
+            return true;
+        }
+        let Some(interpreter) = interpreter(&file) else { return false };
+        file = interpreter;
+    }
+    false
+}
+
+/// The interpreter of a script.
+fn interpreter(file: &Path) -> Option<PathBuf> {
+    let mut beginning = Vec::new();
+    std::fs::File::open(file).ok()?.take(256).read_to_end(&mut beginning).ok()?;
+    let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty());
+    words.next().map(|word| PathBuf::from(OsStr::from_bytes(word)))
 }
 
 impl Exec {
@@ -79,7 +104,7 @@ impl Exec {
         let runtime =
             x32run::place().context("the runtime cannot be written anywhere").map_err(Failure::request)?;
         // What is no program for the runtime is not shown to gdb: the runtime alone reports it.
-        let in_gdb = self.gdb && may_be_started(Path::new(program));
+        let in_gdb = self.gdb && is_started(Path::new(program));
         let mut command = if in_gdb { gdb(&runtime)? } else { Command::new(&runtime) };
         if !in_gdb {
             command.arg0("x32run");

@@ -36,7 +36,9 @@ pub fn warn(experiment: &Experiment, variants: &mut [Ready], builds: &Path) {
         let names: Vec<String> = all.iter().map(|made| made.variant.name.clone()).collect();
         let why = match is_compiled_by_us(experiment) {
             true => "what differs in their builds does not change this program".to_owned(),
-            false => format!("does the build use {}?", differing(all)),
+            false => {
+                format!("does the build use {}? Shared libraries of its own are not compared", differing(all))
+            }
         };
         variants[*place].warnings.push(format!("{} are the same file, byte for byte: {why}", named(&names)));
     }
