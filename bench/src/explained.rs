@@ -45,7 +45,7 @@ const PROGRAMS: [Program; 8] = [
         "reco",
         "workloads/reco",
         &["--events", "5", "--conditions", "20M"],
-        &["--events", "1", "--conditions", "2M"],
+        &["--events", "1", "--conditions", "8M"],
     ),
 ];
 

@@ -50,7 +50,7 @@ pub fn record(
         return Ok(None);
     };
     if result.ending != Ending::Done {
-        let failure = format!("with the recorder it {}", failure(&result.ending, &runner.stderr()));
+        let failure = format!("with the recorder: {}", failure(&result.ending, &runner.stderr()));
         recording.remarks.push(failure.clone());
         recording.failure = Some(failure);
     } else if outputs_differently(plan, participant, answer, runner) {
