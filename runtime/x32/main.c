@@ -243,7 +243,7 @@ static long open_program(struct request *request) {
     if (failed(fd)) {
         cannot_open(request, -fd);
     }
-    if (request->fd < 0) { /* else whoever opened it has checked it */
+    if (request->fd < 0) { /* else the process that opened it has checked it */
         check_permission(request, fd);
     }
     return fd;

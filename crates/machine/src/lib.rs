@@ -34,6 +34,7 @@ pub mod process_group;
 pub mod processor;
 pub mod qemu;
 pub mod record;
+pub mod script;
 mod sysfs;
 pub mod system_settings;
 mod tool_output;

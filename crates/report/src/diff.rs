@@ -4,6 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::format::counted;
 use crate::sanitize;
+use crate::text::clipped;
 
 /// How the last line of a diff begins, which names the first line that differs.
 const NOTE: &str = "(the first difference is in line ";
@@ -107,33 +108,9 @@ fn cut(line: &str, from: usize, width: usize) -> String {
     clipped(&format!("{}…{rest}", &line[..1]), width)
 }
 
-/// A text in this many columns, with an ellipsis if it is longer.
-pub fn clipped(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        kept.push(c);
-    }
-    kept.push('…');
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_text_is_truncated_with_an_ellipsis() {
-        assert_eq!(clipped("abcdef", 4), "abc…");
-        assert_eq!(clipped("abc", 4), "abc");
-    }
 
     #[test]
     fn lines_that_replace_each_other_are_cut_where_they_differ() {

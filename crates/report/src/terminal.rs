@@ -12,9 +12,8 @@ use widthwise_verdict::Word;
 
 use crate::columns::Columns;
 use crate::comparison::Comparison;
-use crate::diff::clipped;
 use crate::format::{self, counted};
-use crate::text::{wrapped, Palette, NARROWEST};
+use crate::text::{clipped, wrapped, Palette, NARROWEST};
 use crate::{by_metric, diff, memory, order, report_text, sanitize, x32_runtime};
 
 /// The most diff lines on the terminal; the HTML report has them all.

@@ -1,7 +1,7 @@
 //! Text on a terminal: its styles, and its lines.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::sanitize;
 
@@ -62,4 +62,33 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 pub(crate) fn paragraph(text: &str, width: usize, style: Style) -> String {
     let lines = wrapped(&sanitize::line(text), width.max(NARROWEST) - 2);
     lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
+}
+
+/// A text in this many columns, with an ellipsis if it is longer.
+pub(crate) fn clipped(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_truncated_with_an_ellipsis() {
+        assert_eq!(clipped("abcdef", 4), "abc…");
+        assert_eq!(clipped("abc", 4), "abc");
+    }
 }

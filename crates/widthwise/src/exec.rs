@@ -1,14 +1,14 @@
 //! `widthwise exec`: starts an x32 program here, or has the kernel start every x32 file.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
+use widthwise_machine::script;
 use widthwise_x32run as x32run;
 
 use crate::failure::Failure;
@@ -72,19 +72,10 @@ fn is_started(file: &Path) -> bool {
         if x32run::is_x32(&file) {
             return true;
         }
-        let Some(interpreter) = interpreter(&file) else { return false };
+        let Some(interpreter) = script::interpreter(&file) else { return false };
         file = interpreter;
     }
     false
-}
-
-/// The interpreter of a script.
-fn interpreter(file: &Path) -> Option<PathBuf> {
-    let mut beginning = Vec::new();
-    std::fs::File::open(file).ok()?.take(256).read_to_end(&mut beginning).ok()?;
-    let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty());
-    words.next().map(|word| PathBuf::from(OsStr::from_bytes(word)))
 }
 
 impl Exec {

@@ -190,21 +190,8 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         (true, true) => format!("{from}, {difference} {less} in {variant}"),
         (true, false) => format!("{from}, {difference} {more} in {variant}"),
     };
-    // The points are those of the typical values, which may differ by another share than paired runs. A share within the
-    // verdict's interval is the same share.
-    let other = rest.estimate.filter(|_| rest.baseline != 0).and_then(|size| {
-        let ratio = rest.variant as f64 / rest.baseline as f64;
-        let of_values = size.like(ratio).to_string();
-        (!size.includes(ratio) && of_values != size.to_string()).then_some(of_values)
-    });
-    let (typical, other) = match other {
-        Some(other) => (
-            "typical ",
-            match other.strip_suffix(" times") {
-                Some(ratio) => format!(", whose ratio is {ratio}"),
-                None => format!(", which differ by {other}"),
-            },
-        ),
+    let (typical, other) = match other_share(rest) {
+        Some(other) => ("typical ", other),
         None => ("", String::new()),
     };
     // Points count in the direction of the difference.
@@ -231,6 +218,21 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
     }
     text.push('.');
     text
+}
+
+/// By what the typical values differ, if that is another share than the verdict's, of paired runs: the points are those of the typical
+/// values. A share within the verdict's interval is the same share.
+fn other_share(rest: &Unexplained) -> Option<String> {
+    let size = rest.estimate.filter(|_| rest.baseline != 0)?;
+    let ratio = rest.variant as f64 / rest.baseline as f64;
+    let of_values = size.like(ratio).to_string();
+    if size.includes(ratio) || of_values == size.to_string() {
+        return None;
+    }
+    Some(match of_values.strip_suffix(" times") {
+        Some(ratio) => format!(", whose ratio is {ratio}"),
+        None => format!(", which differ by {of_values}"),
+    })
 }
 
 /// `24 points are pointers in Node (a.cpp:3)`, `5.0 glibc's rounding`, …

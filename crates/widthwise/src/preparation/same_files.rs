@@ -25,7 +25,7 @@ pub fn warn(experiment: &Experiment, variants: &mut [Ready], builds: &Path) {
         if same.iter().flat_map(|(_, all)| all).any(|known| known.file == file) {
             continue;
         }
-        let Ok(digest) = source::digest(&file) else { continue };
+        let Some(digest) = digest(ready, &file) else { continue };
         let made = Made { variant, file, digest };
         match same.iter_mut().find(|(_, all)| all[0].digest == made.digest) {
             Some((_, all)) => all.push(made),
@@ -52,6 +52,13 @@ fn made(ready: &Ready, builds: &Path) -> Option<PathBuf> {
     std::iter::once(start.file.clone())
         .chain(words)
         .find(|file| file.starts_with(builds) && elf::read(file).is_ok())
+}
+
+/// The digest of a program, which the build's note has unless something else starts it.
+fn digest(ready: &Ready, file: &Path) -> Option<String> {
+    let is_started = ready.start.as_ref().is_ok_and(|start| start.file == file);
+    let noted = ready.build.as_ref().filter(|_| is_started).and_then(|note| note.digest.clone());
+    noted.or_else(|| source::digest(file).ok())
 }
 
 /// Whether widthwise calls the compiler itself, with all options.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use widthwise_machine::linking;
+use widthwise_machine::{linking, script};
 
 use crate::build::source;
 use crate::passes::emulated_machine::initramfs::Initramfs;
@@ -176,7 +176,7 @@ impl Packing {
         for library in libraries {
             self.file(&library)?;
         }
-        match interpreter(path) {
+        match script::interpreter(path) {
             Some(interpreter) if interpreter.is_file() && !self.has(&interpreter) => {
                 self.program(&interpreter, directory)
             }
@@ -321,17 +321,6 @@ fn inside(path: &Path) -> &[u8] {
     bytes.strip_prefix(b"/").unwrap_or(bytes)
 }
 
-/// What `#!` at the beginning of a script names.
-fn interpreter(path: &Path) -> Option<PathBuf> {
-    use std::io::Read;
-    // As much as the kernel reads (BINPRM_BUF_SIZE).
-    let mut start = Vec::new();
-    std::fs::File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let name = line.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next()?;
-    (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,15 +420,5 @@ mod tests {
             let error = packing.file(&made(name, bytes)).unwrap_err();
             assert!(error.contains(name) && error.contains(reason), "{error}");
         }
-    }
-
-    #[test]
-    fn a_script_names_its_interpreter() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("script");
-        std::fs::write(&script, "#! /bin/sh -e\necho\n").unwrap();
-        assert_eq!(interpreter(&script), Some("/bin/sh".into()));
-        std::fs::write(&script, "#!\n").unwrap();
-        assert_eq!(interpreter(&script), None);
     }
 }

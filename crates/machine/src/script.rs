@@ -1,0 +1,34 @@
+//! Scripts: files that begin with `#!`.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How many bytes of a script the kernel reads (include/uapi/linux/binfmts.h, BINPRM_BUF_SIZE).
+const BEGINNING: u64 = 256;
+
+/// The interpreter that a script names; none of a file that is no script.
+pub fn interpreter(file: &Path) -> Option<PathBuf> {
+    let mut beginning = Vec::new();
+    File::open(file).ok()?.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let name = line.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next()?;
+    (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_names_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#! /bin/sh -e\necho\n").unwrap();
+        assert_eq!(interpreter(&script), Some("/bin/sh".into()));
+        std::fs::write(&script, "#!\n").unwrap();
+        assert_eq!(interpreter(&script), None);
+    }
+}
