@@ -166,7 +166,7 @@ part test "what continuous integration runs" make --no-print-directory test
 part lint "continuous integration runs it as well" make --no-print-directory lint
 part x32-kernel "a kernel under emulation runs every x32 program; \`make test\` boots a core of them" \
     make --no-print-directory test-x32
-part x32-stress "ten minutes of everything at once through the x32 runtime; \`make test\` takes a minute, \`make soak\` an hour" \
+part x32-stress "ten minutes of everything at once through the x32 runtime; \`make test\` takes eight seconds, \`make soak\` an hour" \
     make --no-print-directory soak SOAK_SECONDS=600
 for option in seccomp no-rewrite ahead; do
     part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
@@ -202,7 +202,8 @@ for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-1
 done
 part more "shapes of threads, children of a recorded program and recordings that \`make test\` has fewer of" \
     env WIDTHWISE_LANE=more "$CARGO" test --locked --package widthwise --test whole_machine --test command_line -- \
-    one_binary_under_two_names scale::members thousands_of_children
+    one_binary_under_two_names scale::members thousands_of_children whose_cpus_were_used_by_others \
+    distinguished_from_one_by_the_abi
 part kernels "kernels of both widths, fetched and booted, and programs that fail there; \`make test\` boots one" \
     env WIDTHWISE_LANE=kernels "$CARGO" test --locked --package widthwise --test command_line -- kernels:: kernel_failures:: machine_counters:: operations_on_kernels::
 fetched documentation "commands of the documentation that fetch and build packages, and those of the benchmarks" bench \

@@ -89,7 +89,7 @@ fn a_machine_that_boots_is_ended_by_control_c() {
 }
 
 #[test]
-fn a_program_without_its_library_and_one_that_is_too_large_do_not_boot() {
+fn a_program_without_its_library_does_not_boot() {
     let lab = laboratory();
     kernel(&lab, "waits", "waiting\r\n", HALT);
     lab.write("part.c", "int part(void) { return 0; }\n");
@@ -101,7 +101,15 @@ fn a_program_without_its_library_and_one_that_is_too_large_do_not_boot() {
     let text = unfolded(&failed.stdout);
     assert!(text.contains("/whole asks for libpart.so, which is not here"), "{text}");
     is_clean(&lab);
+}
 
+#[test]
+fn an_input_that_is_too_large_does_not_boot() {
+    if !is_lane("kernels") {
+        return skipped("4 GiB are read for the input's digest: `make test-all PARTS=kernels`");
+    }
+    let lab = laboratory();
+    kernel(&lab, "waits", "waiting\r\n", HALT);
     std::fs::File::create(lab.path("large")).unwrap().set_len(4 << 30).unwrap();
     let failed =
         lab.compare("calls.c --abi x86-64 --kernel ./waits --boot-timeout 5m --input large -- large");

@@ -162,7 +162,7 @@ fn interrupted(lab: &Laboratory, words: &str, kind: &str) {
 fn interrupted_rounds_are_used_by_no_figure_and_are_made_anew() {
     let lab = Laboratory::new();
     lab.program("nap.c");
-    let words = "--abi x86-64 --processes 1,2,3 --warmup 2 --memory=3 --rounds 3 -- 1 200";
+    let words = "--abi x86-64 --processes 1,2,3 --warmup 2 --memory=3 --rounds 3 -- 1 100";
     interrupted(&lab, &format!("scale nap.c {words}"), "warmup");
     for kind in ["timed", "timed", "memory"] {
         interrupted(&lab, "scale --resume .widthwise/latest", kind);

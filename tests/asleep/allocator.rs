@@ -3,7 +3,7 @@
 use crate::explain::{binaries, compared, explained, reported};
 use crate::laboratory;
 use crate::laboratory::alone::asleep;
-use crate::laboratory::outcomes::skipped;
+use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::Laboratory;
 use serde_json::Value;
 
@@ -80,6 +80,9 @@ fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
     assert!(mean("b", "kept") < 1e6, "{reported:#}");
     assert!(text.contains("The system sees something else"), "{text}");
     assert!(text.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{text}");
+    if !is_lane("more") {
+        return skipped("the other threshold's recordings: `make test-all PARTS=more`");
+    }
     // With the threshold pinned RSS and heap agree, as far as the recordings of one variant do.
     let text = recorded("--heap=3 --set-env MALLOC_MMAP_THRESHOLD_=131072");
     if let Some(reason) = too_few_looks(&text) {

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 
 use crate::programs::{built, compile, sources};
 
-/// How long: `WIDTHWISE_STRESS_SECONDS`, or a quarter of a minute.
+/// How long: `WIDTHWISE_STRESS_SECONDS`, or some seconds; `make test-all` takes ten minutes.
 fn seconds() -> String {
     let given = std::env::var("WIDTHWISE_STRESS_SECONDS").ok().filter(|given| !given.is_empty());
-    let seconds = given.unwrap_or_else(|| "15".to_string());
+    let seconds = given.unwrap_or_else(|| "8".to_string());
     assert!(
         seconds.parse::<u32>().is_ok_and(|seconds| seconds > 0),
         "WIDTHWISE_STRESS_SECONDS is a number of seconds above 0, and not {seconds:?}"
