@@ -7,6 +7,7 @@ mod reports;
 mod speed_up;
 mod waiting;
 
+use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::{repository, CommandOutput, Laboratory};
 use serde_json::Value;
 
@@ -113,4 +114,14 @@ fn pooled(lab: &Laboratory, shape: &str, mode: &str, ms: u32, options: &str) -> 
     let output = lab.widthwise(&words);
     assert_eq!(output.status, Some(0), "{shape}: {output:?}");
     output.json()
+}
+
+/// All shapes in `make test-all`, some in `make test`.
+#[track_caller]
+fn every_shape<T>(all: T, some: T) -> T {
+    if is_lane("more") {
+        return all;
+    }
+    skipped("some of the shapes: `make test-all PARTS=more`");
+    some
 }

@@ -76,8 +76,8 @@ fn the_runtimes_own_time_makes_no_verdict_on_x32() {
     let share = note["shares"].as_array().unwrap().iter().find(|share| share["metric"] == "cpu").unwrap();
     let [low, share, high] = ["low", "share", "high"].map(|end| share[end].as_f64().unwrap());
     assert!(0.2 < low && low <= share && share <= high && high < 0.95, "{note}");
-    if cpu["verdict"] == "inconclusive" {
-        return skipped("the machine is too busy: 40 rounds show no difference that could be the runtime's");
+    if cpu["verdict"] == "inconclusive" && cpu["floor"].as_f64() > Some(0.1) {
+        return skipped("the machine is too busy: the baseline differs from itself by more than 10 %");
     }
     // Nearly all of the difference is the runtime's: the cost of x32 itself cannot be inferred.
     assert_eq!(cpu["verdict"], "withheld", "{cpu}");

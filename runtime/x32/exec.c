@@ -54,12 +54,6 @@ static long widen(u64 *to, u64 address, u64 total) {
     return 0;
 }
 
-/* Of a descriptor, "/proc/thread-self/fd/N". */
-static void name_descriptor(struct text *name, i64 fd) {
-    text_add(name, "/proc/thread-self/fd/%d", fd);
-    name->bytes[name->size] = 0;
-}
-
 /* What the kernel would have refused, it has to refuse now: x32run could only fail. */
 static long may_execute(long fd) {
     u64 status[15];
@@ -357,7 +351,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     if (empty) {
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};
-        name_descriptor(&name, (i32)directory);
+        program_name_descriptor(&name, (i32)directory);
         file = program_open((u64)AT_FDCWD, name.bytes, mode);
         file = file == -ENOENT ? KERNEL_1(__NR_dup, directory) : file; /* no /proc */
     } else {

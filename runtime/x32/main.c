@@ -304,8 +304,7 @@ static const char *name_of_descriptor(const struct request *request, char *room,
         return request->path;
     }
     struct text link = {.size = 0};
-    text_add(&link, "/proc/thread-self/fd/%d", (i64)request->fd);
-    link.bytes[link.size] = 0;
+    program_name_descriptor(&link, request->fd);
     long length = KERNEL_3(__NR_readlink, link.bytes, room, size - 1);
     if (failed(length)) {
         return request->path;

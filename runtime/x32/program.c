@@ -55,12 +55,16 @@ long program_open(u64 directory, const char *path, u64 mode) {
     return fd;
 }
 
+void program_name_descriptor(struct text *name, i64 fd) {
+    text_add(name, "/proc/thread-self/fd/%d", fd);
+    name->bytes[name->size] = 0;
+}
+
 long program_may_execute(long fd) {
     long result = KERNEL_4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
     if (result == -ENOSYS) {
         struct text name = {.size = 0};
-        text_add(&name, "/proc/thread-self/fd/%d", (i64)fd);
-        name.bytes[name.size] = 0;
+        program_name_descriptor(&name, fd);
         result = KERNEL_3(__NR_faccessat, AT_FDCWD, name.bytes, X_OK);
         result = result == -ENOENT ? 0 : result; /* no /proc: the loader will see */
     }

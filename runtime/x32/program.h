@@ -2,6 +2,7 @@
 #ifndef X32_PROGRAM_H
 #define X32_PROGRAM_H
 
+#include "diagnostics.h"
 #include "kernel.h"
 
 enum program_kind {
@@ -23,6 +24,8 @@ struct program_head {
 long program_open(u64 directory, const char *path, u64 mode);
 /* The same, of a path without symbolic links; -ELOOP where there is one, -ENOSYS before Linux 5.6. */
 long program_open_without_links(const char *path, u64 mode);
+/* "/proc/thread-self/fd/N", with a zero behind it that does not count. */
+void program_name_descriptor(struct text *name, i64 fd);
 /* 0, or -EACCES where the file has no permission to be executed. */
 long program_may_execute(long fd);
 /* Of a file's first bytes; at most SCRIPT_LINE - 1 of them are looked at. */

@@ -2,21 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{about, estimate, lab, measured, numbers, once, pooled, pools, row, runs, table};
+use super::{about, estimate, every_shape, lab, measured, numbers, once, pooled, pools, row, runs, table};
 use crate::laboratory::alone::alone;
-use crate::laboratory::outcomes::{is_lane, skipped};
+use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{is_root, Laboratory};
 use serde_json::Value;
-
-/// All shapes in `make test-all`, some in `make test`.
-#[track_caller]
-fn every_shape<T>(all: T, some: T) -> T {
-    if is_lane("more") {
-        return all;
-    }
-    skipped("about half of the shapes: `make test-all PARTS=more`");
-    some
-}
 
 /// The CPU time of a run is that of all its processes and threads, including those that have ended, and is divided among the requested number
 /// of members.

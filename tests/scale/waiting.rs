@@ -1,8 +1,8 @@
 //! CPUs that other programs, a quota or a load have: such cells are withheld, with the reason.
 
-use super::{lab, once, pooled, pools, row, runs, table};
+use super::{every_shape, lab, once, pooled, pools, row, runs, table};
 use crate::laboratory::alone::alone;
-use crate::laboratory::outcomes::{is_lane, skipped};
+use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, unfolded, Laboratory};
 
 /// Programs that only use CPU time, pinned to given CPUs.
@@ -40,13 +40,7 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
     let lab = pools();
     let cpus = two_cpus(&lab);
     let all = [("threads", "two"), ("fork", "forks"), ("jobs", "alone")];
-    let some = if is_lane("more") { &all[..] } else { &all[..1] };
-    if !is_lane("more") {
-        skipped(
-            "children and jobs beside other programs: `make test-all PARTS=more`; `make test` has threads",
-        );
-    }
-    for &(mode, shape) in some {
+    for &(mode, shape) in every_shape(&all[..], &all[..1]) {
         let competitors = Competitors::on(&cpus, 2);
         // Long enough that their waiting is read although the competitors slow the reader, too.
         let report = pooled(&lab, shape, mode, 300, "--processes 1,2 --rounds 2");

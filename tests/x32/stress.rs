@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::programs::{built, compile, sources};
 
-/// How long: `WIDTHWISE_STRESS_SECONDS`, or some seconds; `make test-all` takes ten minutes.
+/// How long: `WIDTHWISE_STRESS_SECONDS`, or 8; `make test-all` takes ten minutes.
 fn seconds() -> String {
     let given = std::env::var("WIDTHWISE_STRESS_SECONDS").ok().filter(|given| !given.is_empty());
     let seconds = given.unwrap_or_else(|| "8".to_string());
