@@ -216,6 +216,25 @@ fn a_stripped_program_has_one_row_and_a_user_without_rights_has_the_counts_that_
 }
 
 #[test]
+fn an_explanation_without_counts_says_that_the_cpu_times_differ_and_what_counts_the_functions() {
+    let lab = Laboratory::new();
+    lab.write("loop.c", "int main(void) { volatile unsigned left = STEPS; while (--left) ; return 0; }\n");
+    lab.gcc("-O0 -DSTEPS=10000000 loop.c -o short");
+    lab.gcc("-O0 -DSTEPS=40000000 loop.c -o long");
+    let remarks = |options: &str| {
+        let compared = lab.compare(&format!("./short ./long --warmup 0 {options}"));
+        assert_eq!(compared.status, Some(0), "{compared:?}");
+        let remarks = lab.widthwise("explain --json").json()["remarks"].to_string();
+        (remarks.contains("more CPU time than short."), remarks.contains("--functions does that"), remarks)
+    };
+    // After one round no difference is known.
+    let (differs, is_named, text) = remarks("--rounds 1");
+    assert!(!differs && !is_named, "{text}");
+    let (differs, is_named, text) = remarks("--rounds 6");
+    assert!(differs && is_named, "{text}");
+}
+
+#[test]
 fn without_valgrind_functions_are_not_counted_and_the_package_is_named() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();

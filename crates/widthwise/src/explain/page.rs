@@ -115,6 +115,8 @@ pub fn explained<R>(
             Ok(time) => sections.push(Box::new(time)),
             Err(reason) => remarks.push(format!("The time of functions is not compared: {reason}.")),
         }
+    } else {
+        remarks.extend(time::uncounted(both, comparison, campaign));
     }
     remarks.extend(of_programs);
     let details = format!("widthwise explain --code {}", shell_words::join(both));

@@ -11,7 +11,8 @@ use widthwise_anatomy::time::{self, Counts, Profile};
 use widthwise_archive::Archive;
 use widthwise_measure::passes::functions::{self, Recording, COUNTS, KERNEL, REPEATS, SYSTEM_CALLS};
 use widthwise_measure::passes::recordings::KeptRecording;
-use widthwise_report::explanation::time::Time;
+use widthwise_report::explanation::time::{CpuTime, Time};
+use widthwise_report::Comparison;
 
 use crate::failure::Failure;
 use crate::load_report::LoadedReport;
@@ -27,6 +28,17 @@ const WITHOUT_KERNEL: &str =
 /// Whether some variant's functions were counted, or were to be.
 pub fn is_recorded(campaign: &Path) -> bool {
     campaign.join("functions").is_dir()
+}
+
+/// What a reader of a campaign without counted functions is told, if the CPU times of two variants differ.
+pub fn uncounted(names: [&str; 2], comparison: &Comparison, campaign: &Path) -> Option<String> {
+    let CpuTime { direction, says, .. } = comparison.cpu_time(names[0], names[1]);
+    (direction != 0).then(|| {
+        format!(
+            "Timed rounds: {says}. The functions were not counted: widthwise compare --resume {} --functions does that.",
+            output::word(campaign)
+        )
+    })
 }
 
 /// What was recorded of one variant.
