@@ -146,6 +146,34 @@ fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
 }
 
 #[test]
+fn the_emulated_last_level_cache_is_as_large_as_this_machines() {
+    let Some([_, _, last]) = widthwise_machine::core_caches::caches() else {
+        return skipped("the kernel does not describe this machine's caches");
+    };
+    let lab = Laboratory::new();
+    lab.write(
+        "passes.c",
+        "static volatile char bytes[BYTES];\nint main(void) {\n  for (int pass = 0; pass < 3; pass++)\n    \
+         for (unsigned long at = 0; at < BYTES; at += LINE) bytes[at];\n  return 0;\n}\n",
+    );
+    for (name, bytes) in [("fits", last.bytes / 2), ("exceeds", 2 * last.bytes)] {
+        lab.gcc(&format!(
+            "-O1 -mcmodel=large -fno-pie -no-pie -DBYTES={bytes}ul -DLINE={} passes.c -o {name}",
+            last.line
+        ));
+    }
+    let words = "./fits ./exceeds --rounds 1 --warmup 0 --metric cpu,cache_misses";
+    if has_counters(&lab.compare_json(words)) {
+        return skipped(HAS_COUNTERS);
+    }
+    let misses = |name: &str| counts(&lab.archive(), name, "cache_misses")[0];
+    // What fits is read once, what exceeds is read in every pass: each line takes the place of the one that is needed last.
+    let lines = (last.bytes / 2 / u64::from(last.line)) as f64;
+    assert!((lines..1.1 * lines + 20_000.0).contains(&misses("fits")), "{} of {lines}", misses("fits"));
+    assert!(misses("exceeds") >= 3.0 * 4.0 * lines, "{} of {}", misses("exceeds"), 4.0 * lines);
+}
+
+#[test]
 fn counts_that_change_between_rounds_have_enough_rounds_for_an_interval() {
     let lab = Laboratory::new();
     lab.write(

@@ -30,20 +30,25 @@ pub struct CoreCaches {
     pub dtlb: (u32, u32),
 }
 
+/// Where the kernel describes the caches of a core (Documentation/ABI/testing/sysfs-devices-system-cpu).
+const FOLDER: &str = "/sys/devices/system/cpu/cpu0/cache";
+
 /// Reads the caches from sysfs and the TLBs from the processor.
 ///
 /// # Errors
 /// One of them is not known: a sentence.
 pub fn read() -> Result<CoreCaches, String> {
-    let folder = Path::new("/sys/devices/system/cpu/cpu0/cache");
     let (itlb, dtlb) = tlbs().ok_or("the processor does not report its TLBs for pages of 4 KiB")?;
-    let [l1i, l1d, last] =
-        caches(folder).ok_or_else(|| format!("{} does not have all caches", folder.display()))?;
+    let [l1i, l1d, last] = caches().ok_or_else(|| format!("{FOLDER} does not have all caches"))?;
     Ok(CoreCaches { l1i, l1d, last, itlb, dtlb })
 }
 
-/// The caches of a core: first level (instructions, data), and the last level.
-fn caches(folder: &Path) -> Option<[CacheShape; 3]> {
+/// The caches of a core: first level (instructions, data), and the last level; None if one of them is not known.
+pub fn caches() -> Option<[CacheShape; 3]> {
+    caches_in(Path::new(FOLDER))
+}
+
+fn caches_in(folder: &Path) -> Option<[CacheShape; 3]> {
     let (mut l1i, mut l1d, mut last) = (None, None, None);
     for index in (0..16).map(|index| folder.join(format!("index{index}"))).take_while(|index| index.is_dir())
     {
@@ -135,12 +140,12 @@ mod tests {
         };
         write(0, "1", "Data", "48K", "12");
         write(1, "1", "Instruction", "32K", "8");
-        assert_eq!(caches(root.path()), None, "no last level");
+        assert_eq!(caches_in(root.path()), None, "no last level");
         write(2, "2", "Unified", "2048K", "16");
         write(3, "3", "Unified", "30720K", "15");
         let shape = |bytes, ways| CacheShape { bytes, ways, line: 64 };
         let expected = [shape(32 << 10, 8), shape(48 << 10, 12), shape(30720 << 10, 15)];
-        assert_eq!(caches(root.path()), Some(expected));
+        assert_eq!(caches_in(root.path()), Some(expected));
     }
 
     #[test]

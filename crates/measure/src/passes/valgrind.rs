@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::Ending;
+use widthwise_machine::core_caches::{self, CacheShape};
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, valgrind};
 
@@ -37,6 +38,7 @@ pub(super) fn empty(folder: &Path) -> Result<(), RunError> {
 /// The same start under a tool of valgrind; each process writes a file into the folder.
 pub(super) fn before(start: &LaunchSpec, tool: &Tool, folder: &Path) -> LaunchSpec {
     let mut own: Vec<OsString> = tool.options.iter().map(OsString::from).collect();
+    own.extend(caches());
     // `%p` is the process's number.
     own.push(bytes::os(&format!("{}={}/%p", tool.file, escaped(folder))));
     under(start, &own)
@@ -69,6 +71,27 @@ pub(super) fn under(start: &LaunchSpec, own: &[OsString]) -> LaunchSpec {
     LaunchSpec { file, runtime: None, arguments, environment, no_aslr: true, ..start.clone() }
 }
 
+/// The options that give valgrind's tools the caches of this machine; none where the kernel does not know them. By itself valgrind
+/// reads them from the processor, and misreads some: 3.19 emulates 256 MiB where an EPYC's core has 32 MiB.
+pub(super) fn caches() -> Vec<OsString> {
+    let Some(shapes) = core_caches::caches() else { return Vec::new() };
+    let option = |(name, shape): (&str, CacheShape)| {
+        let CacheShape { bytes, ways, line } = emulated(shape);
+        OsString::from(format!("--{name}={bytes},{ways},{line}"))
+    };
+    ["I1", "D1", "LL"].into_iter().zip(shapes).map(option).collect()
+}
+
+/// The nearest cache that valgrind emulates: it has a power of two of sets (cachegrind/cg-arch.c, `check_cache`). A cache with
+/// another number has more ways in fewer sets.
+fn emulated(shape: CacheShape) -> CacheShape {
+    let line = u64::from(shape.line);
+    let sets = (shape.bytes / (line * u64::from(shape.ways))).max(1);
+    let sets = 1 << sets.ilog2();
+    let ways = ((shape.bytes + line * sets / 2) / (line * sets)).max(1);
+    CacheShape { bytes: ways * line * sets, ways: ways as u32, line: shape.line }
+}
+
 /// A folder in a name of valgrind's files: a `%` of its own is doubled.
 pub(super) fn escaped(folder: &Path) -> String {
     bytes::text(folder).replace('%', "%%")
@@ -90,5 +113,20 @@ pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path) -> Str
         (true, Some(fix)) => format!("not emulated: {unavailable}; {fix}"),
         (true, None) => format!("not emulated: {unavailable}"),
         (false, _) => format!("not emulated: under valgrind {}", failure(ending, stderr)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_whose_number_of_sets_is_no_power_of_two_has_more_ways_in_fewer_sets() {
+        let shape = |kib: u64, ways| CacheShape { bytes: kib << 10, ways, line: 64 };
+        assert_eq!(emulated(shape(32, 8)), shape(32, 8));
+        assert_eq!(emulated(shape(48, 12)), shape(48, 12));
+        // 36 864 sets and 49 152.
+        assert_eq!(emulated(shape(25_344, 11)), shape(24_576, 12));
+        assert_eq!(emulated(shape(98_304, 32)), shape(98_304, 48));
     }
 }

@@ -103,6 +103,7 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
     ]
     .map(OsString::from)
     .to_vec();
+    words.extend(valgrind::caches());
     words.push(bytes::os(&format!("--callgrind-out-file={own}/counts.%p")));
     words.extend(FORKS.map(|function| format!("--dump-before={function}").into()));
     if valgrind::runtime_of(start).is_some() {
