@@ -192,7 +192,7 @@ pub fn noise(comparison: &Comparison) -> Option<String> {
         let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
         if pressure >= NOISY_SHARE {
             parts.push(format!(
-                "tasks, the program's own too, waited for a CPU for {} of the time",
+                "some task of the machine, perhaps the program's own, waited for a CPU for {} of the time",
                 share(pressure)
             ));
         }

@@ -45,6 +45,11 @@ impl Sizes {
         }
     }
 
+    /// Whether there are blocks of different sizes.
+    pub fn are_several(self) -> bool {
+        matches!(self, Sizes::Known { step: 1.., .. })
+    }
+
     /// Whether each block may be a whole number of elements of this size behind a header.
     pub fn are_multiples(self, element: u64, header: u64) -> bool {
         match self {

@@ -26,8 +26,8 @@ pub struct Wrapper {
     pub is_thin: bool,
 }
 
-/// The wrappers of a profile, the innermost first: those with an allocating function's name, and at most one with another
-/// name, which ends the search, since only the user knows whether it is a wrapper.
+/// The wrappers of a profile, the innermost first: those with an allocating function's name, alone or together, and at most one with
+/// another name, which ends the search, since only the user knows whether it is a wrapper.
 pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     let mut found: Vec<Wrapper> = Vec::new();
     // Those that have one caller so far, which may be a wrapper of theirs with several.
@@ -35,7 +35,15 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     let mut through: Vec<String> = Vec::new();
     while through.len() < DEEPEST {
         let sites = site::sites(profile, program, &through);
-        let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else { break };
+        let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else {
+            let several = together(profile, program, &sites, &through);
+            if several.is_empty() {
+                break;
+            }
+            through.extend(several.iter().map(|wrapper| wrapper.function.clone()));
+            found.extend(several);
+            continue;
+        };
         // It passes nothing on: what it calls has been inlined, and is not a caller of it.
         if function == "main" {
             break;
@@ -80,23 +88,57 @@ fn is_pool(function: &str) -> bool {
 /// Whether a function asks for blocks of one large size, such as a pool does. The caller for whom a chunk is allocated is chance.
 fn asks_for_chunks(sites: &[Site], function: &str) -> bool {
     const SMALLEST_CHUNK: u64 = 1024;
+    sizes(sites, function).only().is_some_and(|size| size >= SMALLEST_CHUNK)
+}
+
+/// The sizes of the blocks that a function asks for.
+fn sizes(sites: &[Site], function: &str) -> Sizes {
     let mut sizes = Sizes::default();
     sites
         .iter()
         .filter(|site| without_parameters(&site.function) == function)
         .for_each(|site| sizes.add(site.values.sizes));
-    sizes.only().is_some_and(|size| size >= SMALLEST_CHUNK)
+    sizes
+}
+
+/// The program's functions, each with its share of the bytes at the peak.
+fn shares(sites: &[Site]) -> BTreeMap<&str, f64> {
+    let all: u64 = sites.iter().map(|site| site.values.peak_bytes).sum();
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
+    for site in sites.iter().filter(|site| site.is_program && all > 0) {
+        *shares.entry(without_parameters(&site.function)).or_default() +=
+            site.values.peak_bytes as f64 / all as f64;
+    }
+    shares
 }
 
 /// The function with most bytes at the peak, and its share of them.
 fn largest(sites: &[Site]) -> Option<(String, f64)> {
-    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-    for site in sites.iter().filter(|site| site.is_program) {
-        *bytes.entry(without_parameters(&site.function)).or_default() += site.values.peak_bytes;
+    let most = shares(sites).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((most.0.to_owned(), most.1))
+}
+
+/// Functions with allocating functions' names that allocate nearly all memory together, such as a program's own malloc, calloc and
+/// realloc. Each has several callers, and blocks of several sizes: one with blocks of one size makes objects of one type.
+fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
+    let passes_on = |function: &str| {
+        let outside = [through, &[function.to_owned()]].concat();
+        is_allocator(function)
+            && sizes(sites, function).are_several()
+            && callers(profile, program, [through, &outside], function).len() > 1
+    };
+    let mut found: Vec<Wrapper> = shares(sites)
+        .into_iter()
+        .filter(|(function, share)| *share > 0.0 && passes_on(function))
+        .map(|(function, share)| Wrapper { function: function.to_owned(), share, is_thin: true })
+        .collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let all: f64 = found.iter().map(|wrapper| wrapper.share).sum();
+    if all > MOST {
+        found
+    } else {
+        Vec::new()
     }
-    let all: u64 = sites.iter().map(|site| site.values.peak_bytes).sum();
-    let (function, most) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-    (all > 0).then(|| (function.to_owned(), most as f64 / all as f64))
 }
 
 /// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function if these
@@ -220,6 +262,34 @@ mod tests {
             let found = find_in_all(sides.into_iter().map(|profile| (profile, "prog")));
             assert_eq!(found.iter().map(|one| one.is_thin).collect::<Vec<_>>(), [false]);
         }
+    }
+
+    #[test]
+    fn functions_that_allocate_nearly_all_memory_together_are_wrappers_if_each_has_blocks_of_several_sizes() {
+        let mut profile = profile(&[
+            (&["main", "a", "my_malloc"], 30),
+            (&["main", "b", "my_malloc"], 30),
+            (&["main", "a", "my_calloc"], 16),
+            (&["main", "b", "my_calloc"], 16),
+            (&["main", "c"], 8),
+        ]);
+        let names = |profile: &Profile| {
+            find(profile, "prog").into_iter().map(|one| (one.function, one.is_thin)).collect::<Vec<_>>()
+        };
+        for (sample, size) in profile.samples.iter_mut().zip([24, 48, 24, 48, 8]) {
+            sample.values.sizes.take(size);
+        }
+        assert_eq!(names(&profile), [thin("my_malloc"), thin("my_calloc")]);
+        // Objects of one size have one type: their function is the site, and the other has too little alone.
+        let mut typed = profile.clone();
+        typed.samples.iter_mut().for_each(|sample| sample.values.sizes = Sizes::default());
+        for (sample, size) in typed.samples.iter_mut().zip([24, 48, 24, 24, 8]) {
+            sample.values.sizes.take(size);
+        }
+        assert!(names(&typed).is_empty());
+        // A twentieth more elsewhere is too much.
+        profile.samples[4].values.peak_bytes = 13;
+        assert!(names(&profile).is_empty());
     }
 
     #[test]
