@@ -53,6 +53,16 @@ fn a_program_has_its_arguments_environment_and_exit_status() {
 }
 
 #[test]
+fn a_program_may_have_another_name_of_its_own() {
+    let lab = lab("-static");
+    let printed = exec(&lab, "--argv0 'other name' ./tells word");
+    assert_eq!(printed.status, Some(7), "{printed:?}");
+    let words = "word 0: other name\nword 1: word\nTOLD";
+    assert!(printed.stdout.contains(words), "{printed:?}");
+    lab.widthwise("exec --argv0 name").refuses(2, &["a program is missing"]);
+}
+
+#[test]
 fn a_signal_ends_it_as_it_ends_any_program() {
     let lab = Laboratory::new();
     lab.write("dies.c", "int main(void) { *(volatile int *)16 = 1; }");

@@ -244,4 +244,6 @@ fn without_valgrind_functions_are_not_counted_and_the_package_is_named() {
     let text = unfolded(&output.stdout);
     assert!(text.contains("functions were not counted: valgrind is not on the PATH"), "{output:?}");
     lab.widthwise("explain --time a b").refuses(2, &["were not counted", "--functions counts them"]);
+    let files = lab.widthwise("explain --time /bin/true /bin/false");
+    files.refuses(2, &["are files", "`widthwise compare /bin/true /bin/false --functions` counts them"]);
 }

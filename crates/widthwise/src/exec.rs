@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   widthwise exec ./program input
   widthwise exec --stats ./program
+  widthwise exec --argv0 ls ./busybox /
   widthwise exec --register                  # as root: the kernel starts every x32 file";
 
 /// Start an x32 program on a kernel without x32
@@ -42,6 +43,9 @@ pub struct Exec {
     /// Start the program under gdb, with its symbols
     #[arg(long, conflicts_with_all = ["register", "unregister"])]
     gdb: bool,
+    /// The program's own name (its word 0), if it is not PROGRAM: for programs of several names, such as busybox
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["register", "unregister"])]
+    argv0: Option<OsString>,
     /// The x32 program and its arguments
     #[arg(value_name = "PROGRAM [ARGUMENT...]", trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -101,6 +105,9 @@ impl Exec {
             command.arg0("x32run");
         }
         command.args(self.trace.then_some("--trace")).args(self.stats.then_some("--stats"));
+        if let Some(name) = &self.argv0 {
+            command.arg("--argv0").arg(name);
+        }
         let error = command.arg("--").arg(program).args(arguments).exec();
         let name = command.get_program().to_string_lossy().into_owned();
         Err(Failure::request(match error.kind() {

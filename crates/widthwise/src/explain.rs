@@ -254,6 +254,15 @@ impl Explain {
 
     /// The functions of two variants.
     fn explain_time(&self) -> Result<(), Failure> {
+        if let Some([a, b]) = programs::named(&self.sides)? {
+            return Err(Failure::request(format!(
+                "{} and {} are files, and --time compares variants whose functions were counted: `widthwise compare {} --functions` \
+                 counts them",
+                a.name,
+                b.name,
+                shell_words::join([&a.name, &b.name])
+            )));
+        }
         let names = time::names(&self.sides, &self.campaign)?;
         let [a, b] = names.each_ref().map(String::as_str);
         // What is wrong with the names comes first.
