@@ -405,6 +405,13 @@ pub struct Moment {
     pub private_dirty: u64,
     /// Resident sizes; shared pages count in each.
     pub resident: u64,
+    /// Memory of the process tree: a page counts once, whoever else on the machine has it, and the x32 runtime's pages do
+    /// not. Absent in campaigns recorded without it.
+    #[serde(default)]
+    pub tree: Option<u64>,
+    /// The x32 runtime's own memory, likewise once; all figures but `tree` include it.
+    #[serde(default)]
+    pub runtime: u64,
     /// Transparent huge pages.
     pub huge: u64,
     /// Pages merged by KSM.
@@ -432,6 +439,9 @@ pub struct MemberMemory {
     /// Of the resident: pages that others have too.
     #[serde(default)]
     pub shared: u64,
+    /// Of the private dirty: the x32 runtime's own.
+    #[serde(default)]
+    pub runtime_dirty: u64,
 }
 
 /// The copy-on-write breakdown of the parent's memory in the children, for one kind of mapping.

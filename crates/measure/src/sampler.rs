@@ -14,7 +14,7 @@ mod downsample;
 pub(crate) mod marks;
 mod overhead_budget;
 mod seen;
-mod shared_once;
+pub(crate) mod shared_once;
 mod thread;
 mod watch;
 

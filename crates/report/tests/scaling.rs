@@ -174,3 +174,22 @@ fn the_page_has_the_memory_of_the_largest_cell_that_was_read() {
     assert_eq!(section.matches("<h3>").count(), 1, "{section}");
     assert!(section.contains("the PSS of each (of the first 64); dots"), "{section}");
 }
+
+#[test]
+fn memory_is_compared_by_the_process_tree_and_the_x32_runtimes_own_is_stated() {
+    let mut runs = rounds(8);
+    for (variant, pss, runtime) in [("a", 20_050_000, 0), ("b", 21_300_000, 250_000)] {
+        let mut memory = run(variant, 8, 20_000_000);
+        memory.purpose = Purpose::Memory;
+        let moment =
+            Moment { at_ns: 1_000, members: 1, pss, tree: Some(21_000_000), runtime, ..Moment::default() };
+        memory.memory =
+            Some(Memory { moments: vec![moment], frozen: true, highest: Some(0), ..Memory::default() });
+        runs.push(memory);
+    }
+    let (text, json) = reports(&runs);
+    assert_eq!(json["verdicts"][0]["memory_ratio"], 1.0, "{json:#}");
+    assert!(text.contains("memory 0.0 %") && text.contains("memory of all"), "{text}");
+    let sentence = "b: the memory of all leaves out the x32 runtime's own, at most 250 kB; PSS, USS and AnonPages include it.";
+    assert!(text.contains(sentence) && !text.contains("a: the memory"), "{text}");
+}

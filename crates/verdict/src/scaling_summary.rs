@@ -117,7 +117,11 @@ fn comparisons(question: Question, runs: &[GroupRun], tables: &[Table]) -> Vec<C
                     })
                     .and_then(|t| t.rows.iter().find(|r| r.processes == other.processes))
                     .and_then(|r| r.memory.as_ref());
-                let memory = row.memory.as_ref().zip(theirs).map(|(own, theirs)| own.pss / theirs.pss);
+                let memory = row
+                    .memory
+                    .as_ref()
+                    .zip(theirs)
+                    .and_then(|(own, theirs)| own.ratio(theirs, cell.variant == other.variant));
                 let is_withheld = matches!(throughput, Err(Unfitted::Withheld(_)));
                 if throughput.is_ok() || is_withheld || memory.is_some() {
                     all.push(Comparison { cell: cell.clone(), baseline: other, throughput, memory });
@@ -130,12 +134,19 @@ fn comparisons(question: Question, runs: &[GroupRun], tables: &[Table]) -> Vec<C
 
 fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capacity> {
     let line = table.marginal.as_ref().ok()?;
-    let (each, fixed) = (line.slope.estimate, line.intercept.estimate.max(0.0));
+    let (each, fixed) = (table.one_more()?, line.intercept.estimate.max(0.0));
     if each <= 0.0 {
         return None;
     }
     let limit = question.plan.memory_limit as f64;
-    let fit = ((limit - fixed) / each).max(0.0).floor() as u64;
+    let fits = |fixed: f64, each: f64| ((limit - fixed.max(0.0)) / each).max(0.0).floor() as u64;
+    let fit = fits(fixed, each);
+    let ends = line
+        .slope
+        .bounds
+        .zip(line.intercept.bounds)
+        .filter(|(each, _)| each.low > 0.0 && !table.is_line_too_low());
+    let bounds = ends.map(|(each, fixed)| (fits(fixed.high, each.high), fits(fixed.low, each.low)));
     let best = tables
         .iter()
         .filter(|other| other.variant == table.variant && other.mode == table.mode)
@@ -145,7 +156,7 @@ fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capac
             Some((row.processes, placement.clone(), *row.throughput.as_ref().ok()?))
         })
         .max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
-    Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, best })
+    Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, bounds, best })
 }
 
 /// Variants with a timed run whose output differs from that of the baseline's first in the same kind of cell. The baseline

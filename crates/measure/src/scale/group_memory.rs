@@ -12,7 +12,9 @@ use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Mo
 use crate::proc::clock::now;
 use crate::proc::descendants;
 use crate::proc::process::{LastReading, ProcessHandle, Texts};
+use crate::proc::smaps::Mapping;
 use crate::proc::{meminfo, smaps};
+use crate::sampler::shared_once::SharedOnce;
 
 /// Moments are at least this far apart, and at least a multiple of what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);
@@ -41,8 +43,33 @@ struct Figures {
     private_dirty: u64,
     huge: u64,
     merged: u64,
+    /// Of the private dirty: the x32 runtime's own.
+    runtime_dirty: u64,
     /// By part: resident memory, and its private share.
     parts: BTreeMap<Part, (u64, u64)>,
+}
+
+/// The memory of a process tree, in which each page counts once.
+#[derive(Debug, Default)]
+struct Tree {
+    once: SharedOnce,
+    /// What is not shared: the program's, and the x32 runtime's.
+    own: [u64; 2],
+}
+
+impl Tree {
+    fn add(&mut self, mapping: &Mapping, part: &Part) {
+        let index = usize::from(part.class == Class::Runtime);
+        self.own[index] += self.once.add(index, mapping).resident;
+    }
+
+    /// The memory without the x32 runtime's, and that of the runtime.
+    fn close(mut self) -> (u64, u64) {
+        for (index, shared) in self.once.rest() {
+            self.own[index] += shared;
+        }
+        (self.own[0], self.own[1])
+    }
 }
 
 /// Reads memory over time.
@@ -102,8 +129,9 @@ impl GroupMemory {
         self.running = self.running.or(still.running);
         let at_ns = now();
         let mut all: BTreeMap<u32, Figures> = BTreeMap::new();
+        let mut tree = Tree::default();
         for (index, &pid) in pids.iter().enumerate() {
-            if let Some(figures) = self.figures(pid, index) {
+            if let Some(figures) = self.figures(pid, index, &mut tree) {
                 all.insert(pid, figures);
             }
         }
@@ -116,6 +144,7 @@ impl GroupMemory {
         }
         let there = members.iter().filter(|member| all.contains_key(member)).count();
         let sum = |of: fn(&Figures) -> u64| all.values().map(of).sum::<u64>();
+        let (tree, runtime) = tree.close();
         let moment = Moment {
             at_ns: at_ns.saturating_sub(self.began_ns),
             members: there,
@@ -125,6 +154,8 @@ impl GroupMemory {
             uss: sum(|figures| figures.uss),
             private_dirty: sum(|figures| figures.private_dirty),
             resident: sum(|figures| figures.resident),
+            tree: Some(tree),
+            runtime,
             huge: sum(|figures| figures.huge),
             merged: sum(|figures| figures.merged),
             system_anonymous: system.anonymous as i64 - self.before.anonymous as i64,
@@ -168,14 +199,19 @@ impl GroupMemory {
         }
     }
 
-    fn figures(&mut self, pid: u32, index: usize) -> Option<Figures> {
+    fn figures(&mut self, pid: u32, index: usize, tree: &mut Tree) -> Option<Figures> {
         let mut watched = ProcessHandle::open(pid, index).ok()?;
         watched.read(&mut self.texts).ok()?;
         let rollup = std::fs::read(format!("/proc/{pid}/smaps_rollup")).ok()?;
         let LastReading { mappings, around, .. } =
             watched.portrait(&mut self.texts, self.runtime.as_ref())?;
         let mut parts: BTreeMap<Part, (u64, u64)> = BTreeMap::new();
+        let mut runtime_dirty = 0;
         for (mapping, part) in mappings.iter().zip(smaps::classify(&mappings, &around)) {
+            tree.add(mapping, &part);
+            if part.class == Class::Runtime {
+                runtime_dirty += mapping.private_dirty;
+            }
             let sum = parts.entry(part).or_default();
             sum.0 += mapping.amounts.resident;
             sum.1 += mapping.private;
@@ -190,6 +226,7 @@ impl GroupMemory {
             private_dirty: sum(|mapping| mapping.private_dirty),
             huge: sum(|mapping| mapping.huge),
             merged: sum(|mapping| mapping.merged),
+            runtime_dirty,
             parts,
         })
     }
@@ -212,6 +249,7 @@ fn each(members: &[u32], all: &BTreeMap<u32, Figures>) -> Vec<MemberMemory> {
         private_dirty: figures.private_dirty,
         resident: figures.resident,
         shared: figures.resident.saturating_sub(figures.uss),
+        runtime_dirty: figures.runtime_dirty,
     };
     members.iter().filter_map(|pid| all.get(pid)).map(of).collect()
 }
@@ -312,7 +350,7 @@ pub fn everyone(launchers: &[u32]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use widthwise_experiment::memory::Class;
+    use widthwise_experiment::memory::Amounts;
 
     use super::*;
 
@@ -333,6 +371,28 @@ mod tests {
         assert_eq!(read(group("1")), (None, true));
         assert_eq!(read(group("0")), (Some(Running::Slow), false));
         assert_eq!(read(None), (Some(Running::NoFreezer), false));
+    }
+
+    #[test]
+    fn a_tree_has_a_library_once_whoever_else_maps_it_and_not_the_x32_runtime() {
+        let mapping = |inode, resident, pss, private| Mapping {
+            file: (1, inode),
+            amounts: Amounts { resident, pss, ..Amounts::default() },
+            private,
+            ..Mapping::default()
+        };
+        let part = |class| Part { class, name: String::new() };
+        // Two jobs with a heap each, and a library: that of the whole system, or one that they alone have.
+        for library in [mapping(9, 60, 3, 0), mapping(9, 60, 30, 0)] {
+            let mut tree = Tree::default();
+            for _ in 0..2 {
+                tree.add(&mapping(0, 100, 100, 100), &part(Class::Heap));
+                tree.add(&library, &part(Class::Library));
+                tree.add(&mapping(7, 20, 10, 0), &part(Class::Runtime));
+                tree.add(&mapping(0, 5, 5, 5), &part(Class::Runtime));
+            }
+            assert_eq!(tree.close(), (260, 30));
+        }
     }
 
     #[test]

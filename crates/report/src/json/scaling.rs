@@ -44,6 +44,8 @@ pub fn envelope<'a>(scaling: &Scaling<'a>) -> Envelope<Body<'a>> {
             "each": capacity.each,
             "fixed": capacity.fixed,
             "fit": capacity.fit,
+            "fit_low": capacity.bounds.map(|(low, _)| low),
+            "fit_high": capacity.bounds.map(|(_, high)| high),
             "best": capacity.best.as_ref().map(|(processes, placement, throughput)| json!({
                 "processes": processes,
                 "placement": placement,
@@ -169,6 +171,7 @@ fn table(table: &Table) -> Value {
             "subtracted": table.sequential.chosen(),
         },
         "marginal": line(&table.marginal),
+        "private": table.private,
     })
 }
 
@@ -204,6 +207,8 @@ fn row(row: &Row) -> Value {
             "others": waiting.others,
         })),
         "memory": row.memory.as_ref().map(|memory| json!({
+            "tree": memory.tree,
+            "runtime": memory.runtime,
             "pss": memory.pss,
             "member_pss": memory.member_pss,
             "member_uss": memory.member_uss,

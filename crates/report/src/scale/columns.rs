@@ -46,6 +46,13 @@ pub(super) fn columns(table: &Table) -> Vec<Column<'_>> {
         let memory = |of: fn(&RowMemory) -> f64| {
             move |row: &Row| row.memory.as_ref().map_or("·".into(), |memory| bytes(of(memory)))
         };
+        if table.rows.iter().any(|row| row.memory.as_ref().is_some_and(|memory| memory.tree.is_some())) {
+            let tree = |row: &Row| row.memory.as_ref()?.tree;
+            all.push((
+                "memory of all".into(),
+                Box::new(move |row: &Row| tree(row).map_or("·".into(), bytes)),
+            ));
+        }
         all.push(("PSS of all".into(), Box::new(memory(|memory| memory.pss))));
         all.push(("USS each".into(), Box::new(memory(|memory| memory.member_uss))));
         // The memory use of the rest of the machine is not a figure of the program.

@@ -38,6 +38,7 @@ pub fn all(report: &Scaling) -> Vec<String> {
     all.extend(smt(report));
     all.extend(capacity(report));
     all.extend(comparisons(report));
+    all.extend(runtime_memory(report));
     for table in &report.summary.tables {
         all.extend(laws(report, table));
     }
@@ -177,25 +178,48 @@ fn none_higher(table: &Table, fastest: usize) -> &'static str {
 fn marginal(report: &Scaling) -> Vec<String> {
     let mut all = Vec::new();
     for variant in report.variants.iter().filter(|variant| is_the_same_work(report, variant)) {
-        let mut costs: Vec<(Mode, f64)> = Vec::new();
+        let mut costs: Vec<(Mode, String)> = Vec::new();
         for table in report.summary.tables.iter().filter(|table| table.variant == *variant) {
-            if let Ok(line) = &table.marginal {
-                if !costs.iter().any(|(mode, _)| *mode == table.mode) {
-                    costs.push((table.mode, line.slope.estimate));
-                }
+            let is_first = !costs.iter().any(|(mode, _)| *mode == table.mode);
+            if let (true, Some(cost), Ok(line)) = (is_first, table.one_more(), &table.marginal) {
+                let by_line = bytes(line.slope.estimate);
+                let remark = match table.is_line_too_low() {
+                    true => format!(
+                        " (what each has written for itself; the line through the totals has {by_line})"
+                    ),
+                    false => String::new(),
+                };
+                costs.push((
+                    table.mode,
+                    format!("one more {} {}{remark}", table.mode.singular(), bytes(cost)),
+                ));
             }
         }
         if costs.is_empty() {
             continue;
         }
-        let words: Vec<String> = costs
-            .iter()
-            .map(|(mode, cost)| format!("one more {} {}", mode.singular(), bytes(*cost)))
-            .collect();
+        let words: Vec<String> = costs.into_iter().map(|(_, words)| words).collect();
         let name = if report.variants.len() > 1 { format!("{variant}: ") } else { String::new() };
         all.push(format!("{name}Memory for {}.", listed(&words)));
     }
     all
+}
+
+/// What the x32 runtime needs for itself, which is no memory of the program.
+fn runtime_memory(report: &Scaling) -> Vec<String> {
+    let most = |variant: &String| {
+        let own = report.summary.tables.iter().filter(|table| table.variant == *variant);
+        let memories = own.flat_map(|table| &table.rows).filter_map(|row| row.memory.as_ref());
+        memories.map(|memory| memory.runtime).fold(0.0, f64::max)
+    };
+    let sentence = |(variant, most): (&String, f64)| {
+        format!(
+            "{variant}: the memory of all leaves out the x32 runtime's own, at most {}; PSS, USS and AnonPages include it.",
+            bytes(most)
+        )
+    };
+    let found = report.variants.iter().map(|variant| (variant, most(variant)));
+    found.filter(|(_, most)| *most > 0.0).map(sentence).collect()
 }
 
 fn smt(report: &Scaling) -> Vec<String> {
@@ -236,10 +260,9 @@ fn capacity(report: &Scaling) -> Vec<String> {
         let mut parts = Vec::new();
         for capacity in &of_mode {
             let more = own
-                .filter(|own| own.variant != capacity.variant && own.fit > 0)
-                .map_or(String::new(), |own| {
-                    format!(" ({} %)", with_sign(capacity.fit as f64 / own.fit as f64 - 1.0, 0))
-                });
+                .filter(|own| own.variant != capacity.variant)
+                .and_then(|own| capacity.gain_over(own))
+                .map_or(String::new(), |gain| format!(" ({} %)", with_sign(gain, 0)));
             let best = capacity.best.as_ref().map_or(String::new(), |(processes, placement, figure)| {
                 format!(
                     ", best measured throughput {} {}/s with {processes} ({placement})",

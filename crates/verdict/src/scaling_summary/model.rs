@@ -65,8 +65,26 @@ pub struct Table {
     pub universal: Result<Universal, Unfitted>,
     /// The sequential part, in seconds.
     pub sequential: Sequential,
-    /// Memory of one more process: PSS of all, over their number.
+    /// Memory of one more process: that of the process tree (PSS in campaigns recorded without it), over their number.
     pub marginal: Result<Line, Unfitted>,
+    /// The least that a job or child has written for itself, on average over those of a run; bytes. Absent for threads.
+    pub private: Option<f64>,
+}
+
+impl Table {
+    /// Memory of one more process, at least what each has written for itself. The line is below that if processes had less
+    /// memory where they were more.
+    pub fn one_more(&self) -> Option<f64> {
+        let slope = self.marginal.as_ref().ok()?.slope.estimate;
+        Some(slope.max(self.private.unwrap_or(slope)))
+    }
+
+    /// Whether the line of memory is clearly below what each process has written for itself.
+    pub fn is_line_too_low(&self) -> bool {
+        const ROUNDING: f64 = 0.005;
+        let slope = self.marginal.as_ref().map(|line| line.slope.estimate);
+        slope.ok().zip(self.private).is_some_and(|(slope, private)| slope < private * (1.0 - ROUNDING))
+    }
 }
 
 /// The sequential part of one variant in one mode, estimated in three ways; seconds.
@@ -148,6 +166,10 @@ pub struct Row {
 /// The memory of a cell, at the moment of its highest PSS while all were there; bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowMemory {
+    /// The memory of the process tree: each page once, without the x32 runtime's. Absent in campaigns recorded without it.
+    pub tree: Option<f64>,
+    /// The x32 runtime's own memory, which all other figures include.
+    pub runtime: f64,
     /// PSS of everything.
     pub pss: f64,
     /// Of one member, on average.
@@ -185,7 +207,7 @@ pub struct Comparison {
     pub baseline: Cell,
     /// Its throughput over the other's.
     pub throughput: Result<Figure, Unfitted>,
-    /// Its PSS over the other's.
+    /// Its memory over the other's.
     pub memory: Option<f64>,
 }
 
@@ -202,11 +224,32 @@ pub struct Capacity {
     pub fixed: f64,
     /// How many fit.
     pub fit: u64,
+    /// The least and the most that fit, by the intervals of the line; absent where it has none.
+    pub bounds: Option<(u64, u64)>,
     /// The best throughput measured with at most so many processes, their number and the placement.
     pub best: Option<(usize, String, Figure)>,
 }
 
+impl Capacity {
+    /// How many more fit than of another variant, as a share; None where the measurements do not tell.
+    pub fn gain_over(&self, other: &Capacity) -> Option<f64> {
+        let ((low, high), (other_low, other_high)) = self.bounds.zip(other.bounds)?;
+        let are_apart = low > other_high || high < other_low;
+        (are_apart && other.fit > 0).then(|| self.fit as f64 / other.fit as f64 - 1.0)
+    }
+}
+
 impl RowMemory {
+    /// The memory compared with that of another variant, or of the same variant in another mode or placement. PSS divides
+    /// the pages of a file among all processes of the machine that map it: more map the libraries of one ABI than those of
+    /// another.
+    pub fn ratio(&self, other: &RowMemory, is_same_variant: bool) -> Option<f64> {
+        match (self.tree, other.tree) {
+            (Some(own), Some(theirs)) => Some(own / theirs),
+            _ => is_same_variant.then(|| self.pss / other.pss),
+        }
+    }
+
     /// Whether the system's figures are usable: the rest of the machine changed by less than a twentieth.
     pub fn system_is_telling(&self) -> bool {
         self.system_anonymous > 0.0 && self.system_drift < 0.05 * self.anonymous

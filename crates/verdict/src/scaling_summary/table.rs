@@ -54,6 +54,7 @@ pub(super) fn table(
         universal: unless(withheld, found.universal),
         sequential,
         marginal: marginal_cost(&column.memory_of_rounds(), terms),
+        private: column.least_private(),
     }
 }
 
@@ -79,17 +80,41 @@ impl Column<'_> {
         rounds.into_values().collect()
     }
 
-    /// PSS of all processes in each memory round, by their number.
+    /// Memory of all processes in each memory round, by their number: of the process tree, or PSS where a run was recorded without it.
     fn memory_of_rounds(&self) -> Vec<BTreeMap<usize, f64>> {
+        let moments: Vec<(u32, usize, &Moment)> = self
+            .memory_runs()
+            .filter_map(|(processes, run)| Some((run.round, processes, highest(run.memory.as_ref())?)))
+            .collect();
+        let has_trees = moments.iter().all(|(_, _, moment)| moment.tree.is_some());
         let mut rounds: BTreeMap<u32, BTreeMap<usize, f64>> = BTreeMap::new();
-        for &processes in &self.question.plan.counts {
-            for run in sound(self.runs, &self.cell(processes), Purpose::Memory) {
-                if let Some(moment) = highest(run.memory.as_ref()) {
-                    rounds.entry(run.round).or_default().insert(processes, moment.pss as f64);
-                }
-            }
+        for (round, processes, moment) in moments {
+            let memory = moment.tree.filter(|_| has_trees).unwrap_or(moment.pss);
+            rounds.entry(round).or_default().insert(processes, memory as f64);
         }
         rounds.into_values().collect()
+    }
+
+    /// The least that a job or child has written for itself, on average over those of a run. Threads have nothing for themselves.
+    fn least_private(&self) -> Option<f64> {
+        let private =
+            |member: &MemberMemory| member.private_dirty.saturating_sub(member.runtime_dirty) as f64;
+        let means = self.memory_runs().filter_map(|(_, run)| {
+            let members = &run.memory.as_ref().filter(|memory| memory.highest.is_some())?.members;
+            let is_known = self.mode != Mode::Threads && !members.is_empty();
+            is_known.then(|| members.iter().map(private).sum::<f64>() / members.len() as f64)
+        });
+        means.min_by(f64::total_cmp)
+    }
+
+    fn memory_runs(&self) -> impl Iterator<Item = (usize, &GroupRun)> {
+        let counts = self.question.plan.counts.iter();
+        counts.flat_map(|&processes| {
+            let cell = self.cell(processes);
+            let is_own =
+                move |run: &&GroupRun| run.cell == cell && run.purpose == Purpose::Memory && run.is_sound();
+            self.runs.iter().filter(is_own).map(move |run| (processes, run))
+        })
     }
 
     fn row(&self, processes: usize, found: &Scaling, sequential: &Sequential) -> Row {
@@ -226,7 +251,11 @@ fn row_memory<'a>(memories: impl Iterator<Item = &'a Memory>) -> Option<RowMemor
             memory.members.iter().map(|m| of(m) as f64).sum::<f64>() / memory.members.len().max(1) as f64
         })
     };
+    let trees: Option<Vec<f64>> =
+        memories.iter().map(|memory| Some(highest(Some(memory))?.tree? as f64)).collect();
     Some(RowMemory {
+        tree: trees.map(|trees| trees.iter().sum::<f64>() / count),
+        runtime: moment(|m| m.runtime as f64),
         pss: moment(|m| m.pss as f64),
         member_pss: member(|m| m.pss),
         member_uss: member(|m| m.uss),

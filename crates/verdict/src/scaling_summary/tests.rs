@@ -1,7 +1,7 @@
 //! Summaries of runs whose times follow from known costs.
 
 use widthwise_experiment::role::control_of;
-use widthwise_experiment::scale::{CpuWait, GroupRun, Mode, Plan, Purpose};
+use widthwise_experiment::scale::{CpuWait, GroupRun, MemberMemory, Memory, Mode, Moment, Plan, Purpose};
 
 use super::{summarise, Question, Summary, Table};
 use crate::scaling::{Cause, Unfitted};
@@ -9,6 +9,9 @@ use crate::scaling::{Cause, Unfitted};
 /// A job or child begins in this time, and needs this time for an event; nanoseconds.
 const START: u64 = 1_000_000;
 const EVENT: u64 = 10_000_000;
+
+/// The memory that processes have to fit into.
+const LIMIT: u64 = 1_000_000_000;
 
 /// A run of so many processes that share the events, each on a CPU of its own.
 fn run(mode: Mode, round: u32, processes: u64, purpose: Purpose, events: u64) -> GroupRun {
@@ -78,7 +81,7 @@ fn summary(
         event_pattern: None,
         event_files: None,
         event_marks: false,
-        memory_limit: 0,
+        memory_limit: LIMIT,
     };
     let question = Question {
         plan: &plan,
@@ -243,4 +246,87 @@ fn the_smt_yield_leaves_the_start_out_and_is_unknown_without_the_sequential_part
     let reason = found(&runs).by_elapsed_less_sequential.unwrap_err();
     assert!(matches!(reason, Unfitted::Withheld(Cause::Starved(_))), "{reason}");
     assert!(found(&runs).by_elapsed.is_ok());
+}
+
+/// A memory run of jobs that have written so much each, 20 kB of it the x32 runtime's, and map a library of 1 MB, of which the
+/// kernel's PSS has `library`.
+fn memory_run(variant: &str, round: u32, processes: u64, each: u64, library: u64) -> GroupRun {
+    let mut run = run(Mode::Jobs, round, processes, Purpose::Memory, 20);
+    run.cell.variant = variant.to_owned();
+    let private = each * processes;
+    let moment = Moment {
+        pss: private + library,
+        tree: Some(private - 20_000 * processes + 1_000_000),
+        runtime: 20_000 * processes,
+        ..Moment::default()
+    };
+    let member = MemberMemory { private_dirty: each, runtime_dirty: 20_000, ..MemberMemory::default() };
+    run.memory = Some(Memory {
+        moments: vec![moment],
+        frozen: true,
+        highest: Some(0),
+        members: vec![member; processes as usize],
+        ..Memory::default()
+    });
+    run
+}
+
+#[test]
+fn memory_of_variants_does_not_depend_on_who_else_maps_their_libraries() {
+    let with = |trees: bool| {
+        let mut runs = rounds(&[("a", 1), ("b", 1)]);
+        // The whole system maps the library of a; b's has no other user.
+        runs.extend([
+            memory_run("a", 8, 1, 10_020_000, 50_000),
+            memory_run("b", 8, 1, 10_020_000, 1_000_000),
+        ]);
+        for moment in
+            runs.iter_mut().filter_map(|run| run.memory.as_mut()).flat_map(|memory| &mut memory.moments)
+        {
+            moment.tree = moment.tree.filter(|_| trees);
+        }
+        summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs)
+    };
+    let found = with(true);
+    assert_eq!(found.comparisons[0].memory, Some(1.0));
+    let memory = found.tables[1].rows[0].memory.clone().unwrap();
+    assert_eq!((memory.tree, memory.runtime), (Some(11_000_000.0), 20_000.0));
+    // Campaigns recorded before have PSS alone, which says nothing of variants.
+    assert_eq!(with(false).comparisons[0].memory, None);
+}
+
+#[test]
+fn one_more_process_takes_no_less_than_each_has_written_for_itself() {
+    // Two have less memory each than one alone: the line is below both.
+    for (each, line, one_more, is_too_low) in
+        [(8_020_000, 6_000_000.0, 8_000_000.0, true), (10_020_000, 10_000_000.0, 10_000_000.0, false)]
+    {
+        let runs = [memory_run("a", 0, 1, 10_020_000, 0), memory_run("a", 0, 2, each, 0)];
+        let found = summary(Mode::Jobs, &[1, 2], 20, &["a"], &[], &runs);
+        let table = &found.tables[0];
+        about(table.marginal.as_ref().unwrap().slope.estimate, line);
+        about(table.one_more().unwrap(), one_more);
+        assert_eq!(table.is_line_too_low(), is_too_low);
+        about(found.capacity[0].each, one_more);
+        let fixed = found.capacity[0].fixed;
+        assert_eq!(found.capacity[0].fit, ((LIMIT as f64 - fixed) / one_more) as u64);
+    }
+}
+
+#[test]
+fn capacities_are_compared_where_their_intervals_are_apart() {
+    let gain = |rounds: u32, of_b: u64| {
+        let mut runs = Vec::new();
+        for round in 0..rounds {
+            for (variant, each) in [("a", 10_020_000), ("b", of_b)] {
+                let noise = u64::from(round * 3 % 7) * 20_000;
+                runs.extend([1, 2, 4].map(|n| memory_run(variant, round, n, each + noise, 0)));
+            }
+        }
+        let found = summary(Mode::Jobs, &[1, 2, 4], 20, &["a", "b"], &[], &runs).capacity;
+        found[1].gain_over(&found[0])
+    };
+    assert_eq!(gain(1, 5_020_000), None, "one round has no interval");
+    assert_eq!(gain(8, 10_000_000), None, "within the spread of rounds");
+    assert!(gain(8, 5_020_000).is_some_and(|gain| (0.9..1.1).contains(&gain)));
 }
