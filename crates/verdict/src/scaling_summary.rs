@@ -67,7 +67,7 @@ fn throughput_ratio(
     cell: &Cell,
     other: &Cell,
 ) -> Result<Figure, Unfitted> {
-    let withheld = withheld(runs, cell).or_else(|| withheld(runs, other));
+    let withheld = withheld(question, runs, cell).or_else(|| withheld(question, runs, other));
     unless(withheld, rates(question, runs, cell, other))
 }
 

@@ -178,7 +178,7 @@ fn table(table: &Table) -> Value {
 fn row(row: &Row) -> Value {
     let (event, source) = match &row.event {
         Ok((found, source)) => (figure(found), Some(source)),
-        Err(reason) => (json!({"reason": reason.to_string()}), None),
+        Err(reason) => (instead(reason), None),
     };
     json!({
         "processes": row.processes,

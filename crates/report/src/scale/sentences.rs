@@ -101,6 +101,29 @@ fn withheld(report: &Scaling) -> Vec<String> {
                 .into(),
         );
     }
+    all.extend(constant(report));
+    all
+}
+
+/// The variants and modes whose time does not depend on the events.
+fn constant(report: &Scaling) -> Vec<String> {
+    const CAUSE: Unfitted = Unfitted::Withheld(Cause::Constant);
+    let mut all = Vec::new();
+    for table in &report.summary.tables {
+        let elapsed = table.rows.iter().any(|row| row.throughput == Err(CAUSE));
+        let cpu = table.rows.iter().any(|row| row.event.as_ref().err() == Some(&CAUSE));
+        let what = match (elapsed, cpu) {
+            (true, true) => "elapsed and CPU time do",
+            (true, false) => "elapsed time does",
+            (false, true) => "CPU time does",
+            (false, false) => continue,
+        };
+        all.push(format!(
+            "{}Withheld: {what} not depend on the number of events; a run with one takes as long as a run with all. Does the program \
+             read {{events}}, and has the compiler left its work in?",
+            of_several(report, table)
+        ));
+    }
     all
 }
 

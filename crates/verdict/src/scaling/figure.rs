@@ -98,6 +98,8 @@ pub enum Cause {
         /// Of how many.
         runs: usize,
     },
+    /// All events take as long as one.
+    Constant,
 }
 
 impl fmt::Display for Cause {
@@ -107,6 +109,9 @@ impl fmt::Display for Cause {
             Cause::Failed { processes, failed, runs } => {
                 let s = if *runs == 1 { "" } else { "s" };
                 write!(f, "with {processes}, {failed} of {runs} run{s} failed")
+            }
+            Cause::Constant => {
+                f.write_str("all events take as long as one: the time does not depend on them")
             }
         }
     }

@@ -24,8 +24,43 @@ pub(super) fn waiting(runs: &[GroupRun], cell: &Cell, purposes: &[Purpose]) -> O
 }
 
 /// Why the speed of a cell is withheld, if it is.
-pub(super) fn withheld(runs: &[GroupRun], cell: &Cell) -> Option<Cause> {
-    failed(runs, cell).or_else(|| starved(runs, cell, Purpose::Timed))
+pub(super) fn withheld(question: Question, runs: &[GroupRun], cell: &Cell) -> Option<Cause> {
+    failed(runs, cell)
+        .or_else(|| starved(runs, cell, Purpose::Timed))
+        .or_else(|| constant(question, runs, cell, |run, _| run.elapsed_ns as f64))
+}
+
+/// Whether an amount of time that a variant's runs in a mode need is the same for all events as for one, in the cell that has such
+/// runs: a number of events a second, or the time of an event, then says nothing.
+pub(super) fn constant(
+    question: Question,
+    runs: &[GroupRun],
+    cell: &Cell,
+    of: fn(&GroupRun, Work) -> f64,
+) -> Option<Cause> {
+    /// A program that needs this much more for all events depends on them, however wide the interval is.
+    const CLEARLY_MORE: f64 = 1.05;
+    /// Reading and writing a larger number may take this much more.
+    const AS_LONG: f64 = 1.01;
+    let smallest = smallest_cell(question, &cell.variant, cell.mode)?;
+    if withheld_start(runs, &smallest).is_some() {
+        return None;
+    }
+    let work = question.plan.work(cell.mode);
+    let all: Vec<&GroupRun> = sound(runs, &smallest, Purpose::Timed).collect();
+    let pairs: Vec<(f64, f64)> = sound(runs, &smallest, Purpose::OneEvent)
+        .filter_map(|one| {
+            let whole = all.iter().find(|whole| whole.round == one.round)?;
+            let has_more = whole.events? >= 2 * one.events?;
+            Some((of(whole, work), of(one, work)))
+                .filter(|(whole, one)| has_more && *whole > 0.0 && *one > 0.0)
+        })
+        .collect();
+    let name = format!("{smallest} all events");
+    let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
+    let figure = ratio(&pairs, terms, &["beside one"]).ok()?;
+    let low = figure.bounds.map_or(figure.estimate, |ends| ends.low);
+    (low <= AS_LONG && figure.estimate < CLEARLY_MORE).then_some(Cause::Constant)
 }
 
 /// The failures among the timed runs of a cell, if there are any.

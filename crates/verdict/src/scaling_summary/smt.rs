@@ -6,7 +6,7 @@ use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
 
 use super::events::event_of;
 use super::model::{EventSource, Question, Row, Table};
-use super::runs::{failed, sound, unless, withheld, SECOND};
+use super::runs::{constant, failed, sound, unless, used, withheld, SECOND};
 use crate::scaling::{smt_yield, SmtRound, SmtYield, Span, Terms};
 
 /// Pairs of cells of which one has a process on each of some cores, and the other one on each of their threads.
@@ -69,11 +69,13 @@ fn yield_of(
     let name = format!("{first} {second}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
     let mut found = smt_yield(&rounds, first.processes, second.processes, terms);
-    let withheld = withheld(runs, first).or_else(|| withheld(runs, second));
+    let withheld = withheld(question, runs, first).or_else(|| withheld(question, runs, second));
     // CPU time does not include waiting for a CPU; elapsed time does.
+    let failed = failed(runs, first).or_else(|| failed(runs, second));
     let of_event = match source {
         EventSource::ReportedElapsed => withheld,
-        _ => failed(runs, first).or_else(|| failed(runs, second)),
+        EventSource::ReportedCpu => failed,
+        EventSource::CpuTime => failed.or_else(|| constant(question, runs, first, used)),
     };
     found.by_event = unless(of_event, found.by_event);
     found.by_elapsed = unless(withheld, found.by_elapsed);

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use widthwise_experiment::scale::{Cell, GroupRun, MemberMemory, Memory, Mode, Moment, Purpose, Work};
 
 use super::events::event;
-use super::model::{Question, Row, RowMemory, Sequential, Table};
-use super::runs::{highest, level, smallest_cell, sound, unless, waiting, withheld, withheld_start, SECOND};
+use super::model::{EventSource, Question, Row, RowMemory, Sequential, Table};
+use super::runs::{
+    constant, highest, level, smallest_cell, sound, unless, used, waiting, withheld, withheld_start, SECOND,
+};
 use crate::scaling::{
     marginal_cost, scaling, sequential_part, Cause, Figure, Scaling, Terms, Throughputs, Unfitted,
 };
@@ -43,7 +45,7 @@ pub(super) fn table(
     let withheld = counts
         .iter()
         .filter(|processes| **processes <= distinct)
-        .find_map(|&processes| self::withheld(runs, &column.cell(processes)));
+        .find_map(|&processes| self::withheld(question, runs, &column.cell(processes)));
     Table {
         variant: variant.to_owned(),
         mode,
@@ -127,9 +129,9 @@ impl Column<'_> {
             |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
         let own = self.cell(processes);
         let waiting = waiting(runs, &own, &[Purpose::Timed]);
-        let withheld_here = withheld(runs, &own);
+        let withheld_here = withheld(question, runs, &own);
         // Figures relative to the smallest are withheld if that is.
-        let of_smallest = least.and_then(|processes| withheld(runs, &self.cell(processes)));
+        let of_smallest = least.and_then(|processes| withheld(question, runs, &self.cell(processes)));
         let of_pair = withheld_here.or(of_smallest);
         let of_start =
             smallest_cell(question, self.variant, self.mode).and_then(|cell| withheld_start(runs, &cell));
@@ -157,7 +159,7 @@ impl Column<'_> {
             throughput: unless(withheld_here, of_step(step.map(|step| step.throughput))),
             speed_up: unless(of_pair, of_step(step.map(|step| beside(step.speed_up)))),
             efficiency: unless(of_pair, of_step(step.map(|step| beside(step.efficiency)))),
-            event: event(&timed, runs, self.work, terms, &word),
+            event: self.event(&timed, &own, &word),
             parallel_time,
             clock_normalised,
             waiting,
@@ -166,6 +168,17 @@ impl Column<'_> {
                 Some(counter(run, "stalled_cycles")? / counter(run, "instructions")?)
             }),
             memory: row_memory(sound(runs, &own, Purpose::Memory).filter_map(|a| a.memory.as_ref())),
+        }
+    }
+
+    /// The time of an event; where it is a share of the CPU time, only if that depends on the events.
+    fn event(&self, timed: &[&GroupRun], own: &Cell, word: &str) -> Result<(Figure, EventSource), Unfitted> {
+        let found = event(timed, self.runs, self.work, self.terms, word);
+        let is_reported = found.is_ok_and(|(_, source)| source != EventSource::CpuTime);
+        // Without the start, nothing may be left of it.
+        match constant(self.question, self.runs, own, used).filter(|_| !is_reported && !timed.is_empty()) {
+            Some(cause) => Err(Unfitted::Withheld(cause)),
+            None => found,
         }
     }
 

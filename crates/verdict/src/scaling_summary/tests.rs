@@ -330,3 +330,32 @@ fn capacities_are_compared_where_their_intervals_are_apart() {
     assert_eq!(gain(8, 10_000_000), None, "within the spread of rounds");
     assert!(gain(8, 5_020_000).is_some_and(|gain| (0.9..1.1).contains(&gain)));
 }
+
+#[test]
+fn a_time_that_does_not_depend_on_the_events_has_no_throughput_and_no_time_of_an_event() {
+    let constant = Unfitted::Withheld(Cause::Constant);
+    // Times of 1 ms, which differ from run to run and not with the events.
+    let noise = |run: &GroupRun| u64::from(run.round * 3 % 7) * 10_000 + run.events.unwrap_or(0) % 3 * 4_000;
+    let table = |elapsed: bool, cpu: bool| {
+        changed_table(Mode::Jobs, &[1, 2], 20, |run| {
+            let noise = noise(run);
+            if elapsed {
+                run.elapsed_ns = START + noise;
+            }
+            if cpu {
+                run.cpu_ns = START + noise;
+            }
+        })
+    };
+    for row in table(true, true).rows {
+        assert_eq!([row.throughput, row.speed_up], [Err(constant); 2]);
+        assert_eq!((row.parallel_time.is_err(), row.event.err()), (true, Some(constant)));
+        assert!(row.elapsed.is_ok(), "what was measured is shown");
+    }
+    // A program that sleeps; a program that waits for its work.
+    let sleeping = table(true, false);
+    assert!(sleeping.rows[0].throughput == Err(constant) && sleeping.rows[0].event.is_ok());
+    let waiting = table(false, true);
+    assert!(waiting.rows[0].throughput.is_ok() && waiting.rows[0].event.as_ref().err() == Some(&constant));
+    assert_eq!(table(true, true).amdahl.err().map(|why| why.to_string()), Some(constant.to_string()));
+}
