@@ -106,7 +106,7 @@ pub struct Arguments {
     /// Stop when CPU time and peak memory (`scale`: every throughput) have intervals of at most ± this
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     pub precision: Option<String>,
-    /// Stop after this time
+    /// Stop after the round in which this time is reached (without it, `--rounds` and `--precision`: after 100 rounds, at ±1 % or after 5m, whichever comes first)
     #[arg(long, value_name = "TIME", help_heading = "Measure")]
     pub max_time: Option<String>,
     /// Rounds before the timed ones (default: 1)
