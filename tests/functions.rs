@@ -71,9 +71,13 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
             assert!(count("touch", "branch_misses") < 100, "{other} {side}");
         }
         let source = lab.read("functions.c");
-        let line = source.lines().position(|line| line.contains("page < 300")).unwrap() + 1;
-        let place = row(&document, "touch")["where"].as_str().unwrap();
-        assert!(place.ends_with(&format!("functions.c:{line}")), "{place}");
+        for (function, head) in [("touch", "void touch("), ("guess", "unsigned guess(")] {
+            let line = source.lines().position(|line| line.contains(head)).unwrap() + 1;
+            let place = row(&document, function)["where"].as_str().unwrap();
+            assert!(place.ends_with(&format!("functions.c:{line}")), "{place}");
+        }
+        // Assembly without line information has no line.
+        assert!(row(&document, "spin")["where"].is_null());
     }
     // On i386 nothing disturbs the caches: each page is one line.
     let document = explained(&lab, native, i386);
@@ -182,6 +186,61 @@ fn local_functions_of_one_name_are_rows_of_their_files_in_every_abi() {
                 assert!(faults.iter().all(is_near), "{other} {file}: {faults:?}");
             }
         }
+    }
+}
+
+/// An inlined function above the function that contains it, and calls of a library in a loop.
+const CALLS: &str = r#"
+#include <stdlib.h>
+static inline unsigned sum(const unsigned char *at, unsigned length) {
+    unsigned sum = 0;
+    while (length--) sum ^= *at++ * 3;
+    return sum;
+}
+static unsigned char bytes[100];
+__attribute__((noinline)) unsigned work(unsigned length) { // work
+    unsigned found = sum(bytes, length);
+    for (unsigned call = 0; call < 50000; call++) free(NULL);
+    return found;
+}
+int main(void) { return work(sizeof bytes) == 77; }
+"#;
+
+#[test]
+fn stubs_are_in_a_row_of_their_own_and_thunks_and_lines_are_those_of_the_program_in_every_abi() {
+    let lab = Laboratory::new();
+    lab.write("calls.c", CALLS);
+    lab.gcc("-O1 -g -fno-builtin calls.c -o a64");
+    lab.gcc("-O1 -g -fno-builtin -m32 -fPIE -pie -idirafter /usr/include/x86_64-linux-gnu calls.c -o b32");
+    lab.gcc("-O1 -g -fno-builtin -mx32 -idirafter /usr/include/x86_64-linux-gnu calls.c -o bx32");
+    for other in ["./b32", "./bx32"] {
+        let output = lab.compare(&["./a64", other, "--rounds", "1", "--functions"]);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        let document = lab.widthwise("explain --time --json").json();
+        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
+        sums(&document);
+        let line = CALLS.lines().position(|line| line.contains("// work")).unwrap() + 1;
+        let work = row(&document, "work");
+        let place = work["where"].as_str().unwrap();
+        assert!(place.ends_with(&format!("calls.c:{line}")), "{other}: {place}");
+        let stubs = row(&document, "stubs");
+        for side in ["baseline", "variant"] {
+            // One instruction for each call, and some of the start.
+            let count = stubs[side]["instructions"].as_u64().unwrap();
+            assert!((50_000..50_500).contains(&count), "{other} {side}: {count}");
+        }
+        let rows = document["sections"]["time"]["rows"].as_array().unwrap();
+        if other == "./bx32" {
+            // The functions are the same ones, with the same instructions but for some of the head.
+            let difference = ["baseline", "variant"].map(|side| work[side]["instructions"].as_u64().unwrap());
+            assert!(difference[0].abs_diff(difference[1]) < 1000, "{difference:?}");
+        } else {
+            // Their symbols have no size: valgrind does not name them.
+            let thunks = |row: &&Value| row["name"].as_str().unwrap().starts_with("__x86.get_pc_thunk.");
+            assert!(rows.iter().filter(thunks).count() >= 2, "{rows:#?}");
+        }
+        let is_unnamed = |row: &&Value| row["name"] == "code of the program without a name";
+        assert_eq!(rows.iter().find(is_unnamed), None, "{other}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the time of two variants goes: counts of an emulated processor and page faults, by function, matched between the two.
 //!
-//! `callgrind.rs` reads valgrind's files, `code.rs` names code addresses that valgrind cannot name, `profile.rs` adds up processes
+//! `callgrind.rs` reads valgrind's files, `symbols.rs` names code addresses that valgrind cannot name, `profile.rs` adds up processes
 //! to functions, `difference.rs` pairs the functions of two variants.
 
 pub mod callgrind;
@@ -8,9 +8,11 @@ pub mod counts;
 pub mod difference;
 pub mod mappings;
 pub mod module;
+pub mod place;
 pub mod profile;
 pub mod symbols;
 
 pub use counts::Counts;
 pub use difference::{rows, Row, RowKind};
+pub use place::Place;
 pub use profile::{Function, Profile, ProfileError};

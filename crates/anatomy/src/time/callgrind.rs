@@ -4,6 +4,7 @@
 //! calls are inclusive, and not read. A file says its own sums: one whose costs do not add up to them is refused.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -61,8 +62,6 @@ pub struct Cost {
     object: u32,
     function: u32,
     file: u32,
-    /// The lowest line of the function in its own file; 0 where unknown.
-    pub line: u64,
     /// The code address, in files that have them (`--dump-instr=yes`).
     pub address: Option<u64>,
     /// The counts.
@@ -83,6 +82,26 @@ impl Output {
     /// The function's source file; empty where valgrind knows none.
     pub fn file(&self, cost: &Cost) -> &str {
         self.known(cost.file)
+    }
+
+    /// The costs, those of one function's addresses added up at the first of them. Code without a name stays apart by address.
+    pub fn by_function(&self) -> Vec<Cost> {
+        let mut known: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
+        let mut sums: Vec<Cost> = Vec::new();
+        for cost in &self.costs {
+            if symbol(self.function(cost)).is_none() {
+                sums.push(*cost);
+                continue;
+            }
+            match known.entry((cost.object, cost.function, cost.file)) {
+                Entry::Occupied(at) => sums[*at.get()].counts += cost.counts,
+                Entry::Vacant(place) => {
+                    place.insert(sums.len());
+                    sums.push(*cost);
+                }
+            }
+        }
+        sums
     }
 
     fn known(&self, name: u32) -> &str {
@@ -319,14 +338,10 @@ impl Reader {
         let costs = &mut self.output.costs;
         let at = *self.by_place.entry(key).or_insert_with(|| {
             let counts = Counts::default();
-            costs.push(Cost { object: key.0, function: key.1, file, line: 0, address, counts });
+            costs.push(Cost { object: key.0, function: key.1, file, address, counts });
             costs.len() - 1
         });
         let cost = &mut costs[at];
-        let line = if self.has_line { self.position[1] } else { 0 };
-        if line > 0 && self.file == cost.file && (cost.line == 0 || line < cost.line) {
-            cost.line = line;
-        }
         for (event, word) in words.enumerate() {
             let count: u64 = word.parse().map_err(|_| "a count is no whole number")?;
             let sum = self.sums.get_mut(event).ok_or("has more counts than there are events")?;
@@ -384,6 +399,14 @@ fn without_level(name: &str) -> Range<usize> {
         }
         _ => 0..name.len(),
     }
+}
+
+/// What callgrind writes behind the address of a stub of the procedure linkage table (`--skip-plt=no`).
+const STUB: &str = " [PLT]";
+
+/// Whether a function is a stub of the procedure linkage table.
+pub fn is_stub(function: &str) -> bool {
+    function[without_level(function)].strip_suffix(STUB).is_some_and(|name| symbol(name).is_none())
 }
 
 /// The symbol that a function's name stands for, without callgrind's mark for a level of recursion and without a version; none

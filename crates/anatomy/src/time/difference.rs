@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::counts::Counts;
 use super::module::Module;
-use super::profile::{file_name, Function, Profile};
+use super::place::{file_name, Place};
+use super::profile::{Function, Profile};
 use crate::pairing::{paired, Paired};
 
 /// What a row stands for.
@@ -28,7 +29,7 @@ pub struct Row {
     /// The function's name; empty for other rows.
     pub name: String,
     /// Where the function is in the source, where one of the variants says so.
-    pub place: Option<(String, u64)>,
+    pub place: Option<Place>,
     /// The counts of the baseline and of the variant.
     pub sides: [Counts; 2],
     /// By how much recordings of one variant differ, of the variant that repeats worse: a smaller difference is none.
@@ -219,13 +220,14 @@ fn pairs(a: &[Side], b: &[Side]) -> Vec<Paired> {
 fn row(kind: RowKind, module: &Module, sides: &[Side; 2]) -> Row {
     let known = || sides.iter().filter_map(|side| side.function.as_ref());
     let spread = sides.iter().map(|side| spread(&side.counts));
-    let places: Vec<&(String, u64)> = known().filter_map(|function| function.place.as_ref()).collect();
-    let is_one_file = places.windows(2).all(|two| file_name(&two[0].0) == file_name(&two[1].0));
+    let places: Vec<&Place> = known().filter_map(|function| function.place.as_ref()).collect();
+    let is_one_file = places.windows(2).all(|two| two[0].file_name() == two[1].file_name());
+    let place = places.iter().find(|place| place.line.is_some()).or(places.first());
     Row {
         kind,
         module: module.clone(),
         name: known().next().map_or(String::new(), |function| function.name.clone()),
-        place: places.first().filter(|_| is_one_file).map(|place| (*place).clone()),
+        place: place.filter(|_| is_one_file).map(|place| (*place).clone()),
         sides: sides.each_ref().map(|side| side.counts.first().copied().unwrap_or_default()),
         spread: spread.fold(Counts::default(), |a, b| a.greater(&b)),
         is_in: sides.each_ref().map(|side| side.function.is_some()),
@@ -273,7 +275,7 @@ mod tests {
         let mut shown: Vec<_> = rows
             .into_iter()
             .map(|row| {
-                let file = row.place.map_or("none".to_owned(), |(file, _)| file);
+                let file = row.place.map_or("none".to_owned(), |place| place.file);
                 (row.name, file, row.sides.map(|counts| counts.instructions))
             })
             .collect();

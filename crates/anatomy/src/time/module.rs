@@ -13,6 +13,8 @@ pub enum Module {
     Tool,
     /// The kernel, in system calls.
     Kernel,
+    /// Stubs of the procedure linkage tables of all object files: valgrind does not say whose.
+    Stubs,
     /// Code in no file, such as code made at run time or the kernel's vDSO.
     Unknown,
 }
@@ -41,6 +43,7 @@ impl Module {
             Module::Loader => "the loader",
             Module::Tool => "the tool",
             Module::Kernel => "the kernel",
+            Module::Stubs => "stubs",
             Module::Unknown => "code in no file",
         }
     }

@@ -3,11 +3,12 @@
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use super::callgrind::{symbol, Cost, Output};
+use super::callgrind::{is_stub, symbol, Cost, Output};
 use super::counts::Counts;
 use super::mappings::Mappings;
 use super::module::Module;
-use super::symbols::CodeNames;
+use super::place::{file_name, Place};
+use super::symbols::{Code, CodeNames};
 use crate::names::{self, SymbolNames};
 
 /// What cannot be added up.
@@ -40,8 +41,8 @@ pub struct Function {
     pub name: String,
     /// The source file, which tells functions of one name apart that are local to their files; empty where unknown.
     pub file: String,
-    /// The source file and the lowest line of its own code there, where known.
-    pub place: Option<(String, u64)>,
+    /// Its source file and its line there, where known.
+    pub place: Option<Place>,
     /// The counts.
     pub counts: Counts,
 }
@@ -62,13 +63,12 @@ impl Function {
         let mut known = functions.iter().filter(|function| !function.file.is_empty());
         let first = known.next().or(functions.first())?;
         let is_one_file = known.all(|function| function.file == first.file);
-        let places = functions.iter().filter_map(|function| function.place.as_ref());
-        // The place of a part of the function, such as its `.cold`, may be in another file.
-        let own = places.clone().filter(|(file, _)| *file == first.file).min_by_key(|(_, line)| *line);
-        let place = own.or(places.min_by_key(|(_, line)| *line).filter(|_| first.file.is_empty()));
+        let places: Vec<&Place> = functions.iter().filter_map(|function| function.place.as_ref()).collect();
+        let is_one_place = places.windows(2).all(|two| two[0].file_name() == two[1].file_name());
+        let place = places.iter().min_by_key(|place| (place.line.is_none(), place.line));
         Some(Function {
             file: if is_one_file { first.file.clone() } else { String::new() },
-            place: place.filter(|_| is_one_file).cloned(),
+            place: place.filter(|_| is_one_file && is_one_place).map(|place| (*place).clone()),
             counts: functions.iter().fold(Counts::default(), |sum, function| sum + function.counts),
             ..(*first).clone()
         })
@@ -116,8 +116,8 @@ impl Profile {
         check(outputs)?;
         for output in outputs {
             let maps = maps.and_then(|maps| maps.get(&output.process));
-            for cost in &output.costs {
-                self.add_cost(output, cost, maps, programs, names);
+            for cost in output.by_function() {
+                self.add_cost(output, &cost, maps, programs, names);
             }
         }
         let mut processes: Vec<u32> = outputs.iter().map(|output| output.process).collect();
@@ -138,20 +138,35 @@ impl Profile {
         programs: &[String],
         names: &mut CodeNames,
     ) {
-        let object = output.object(cost);
+        let (object, function) = (output.object(cost), output.function(cost));
+        if is_stub(function) {
+            self.add_function(Module::Stubs, None, Source::Unknown, None, cost.counts);
+            return;
+        }
         if let (true, Some(maps), Some(address)) = (object.is_empty(), maps, cost.address) {
             let (path, offset) = maps.resolve(address).unwrap_or_default();
             self.add_code(path, offset, cost.counts, programs, names);
             return;
         }
-        let place = Some((output.file(cost), cost.line)).filter(|(file, line)| !file.is_empty() && *line > 0);
-        let place = place.map(|(file, line)| (file.to_owned(), line));
-        let source = match output.file(cost) {
-            "" => Source::Unknown,
-            file => Source::Counts(file.to_owned()),
+        let module = Module::of(object, programs);
+        let code = match cost.address {
+            Some(address) if !object.is_empty() => names.at_address(object, address),
+            _ => Code::Unnamed,
         };
-        let symbol = symbol(output.function(cost));
-        self.add_function(Module::of(object, programs), symbol, source, place, cost.counts);
+        let Some(symbol) = symbol(function) else {
+            self.add_named(module, code, cost.counts);
+            return;
+        };
+        let (source, file) = match output.file(cost) {
+            "" => (Source::Unknown, None),
+            file => (Source::Counts(file.to_owned()), Some(Place { file: file.to_owned(), line: None })),
+        };
+        let place = match code {
+            // The file may be another one than valgrind read.
+            Code::Function { symbol: own, place, .. } if is_same(own, symbol) => place,
+            _ => None,
+        };
+        self.add_function(module, Some(symbol), source, place.or(file), cost.counts);
     }
 
     /// Adds counts of a code address: an offset in the file at `path`; an empty path is code in no file.
@@ -163,12 +178,25 @@ impl Profile {
         programs: &[String],
         names: &mut CodeNames,
     ) {
-        let found = if path.is_empty() { None } else { names.name_and_file(path, offset) };
-        let source = found.map_or(Source::Unknown, |(_, file)| match file {
-            "" => Source::Unknown,
-            file => Source::Symbols(file.to_owned()),
-        });
-        self.add_function(Module::of(path, programs), found.map(|(symbol, _)| symbol), source, None, counts);
+        let code = if path.is_empty() { Code::Unnamed } else { names.at_offset(path, offset) };
+        self.add_named(Module::of(path, programs), code, counts);
+    }
+
+    /// Adds counts of code that its own object file names.
+    fn add_named(&mut self, module: Module, code: Code, counts: Counts) {
+        let (module, symbol, source, place) = match code {
+            // The x32 runtime, and what valgrind adds, stay what they are.
+            _ if module == Module::Tool => (module, None, Source::Unknown, None),
+            Code::Stub => (Module::Stubs, None, Source::Unknown, None),
+            // As valgrind has them: so that they are in the same row, whoever names the code.
+            Code::UnknownStub => (Module::Unknown, None, Source::Unknown, None),
+            Code::Unnamed => (module, None, Source::Unknown, None),
+            Code::Function { symbol, file: "", place } => (module, Some(symbol), Source::Unknown, place),
+            Code::Function { symbol, file, place } => {
+                (module, Some(symbol), Source::Symbols(file.to_owned()), place)
+            }
+        };
+        self.add_function(module, symbol, source, place, counts);
     }
 
     fn add_function(
@@ -176,7 +204,7 @@ impl Profile {
         module: Module,
         symbol: Option<&str>,
         source: Source,
-        place: Option<(String, u64)>,
+        place: Option<Place>,
         counts: Counts,
     ) {
         if module == Module::Tool {
@@ -216,12 +244,27 @@ impl Profile {
             counts: Counts::default(),
         });
         function.counts += counts;
-        match (&mut function.place, place) {
-            (Some((file, line)), Some((other, lower))) if *file == other && lower < *line => *line = lower,
-            (known @ None, place @ Some(_)) => *known = place,
-            _ => {}
+        // A part of a function, such as its `.cold`, begins elsewhere.
+        if let Some(place) = place.filter(|_| !symbol.is_some_and(is_part)) {
+            let is_better = function.place.as_ref().is_none_or(|known| match (known.line, place.line) {
+                (Some(line), Some(lower)) => known.file == place.file && lower < line,
+                (None, Some(_)) => true,
+                (_, None) => false,
+            });
+            if is_better {
+                function.place = Some(place);
+            }
         }
     }
+}
+
+/// Whether two symbols are of one function.
+fn is_same(a: &str, b: &str) -> bool {
+    let key = |symbol: &str| {
+        let symbol = symbol.split('@').next().unwrap_or(symbol);
+        names::names_of_symbol(symbol.as_bytes()).own
+    };
+    a == b || key(a) == key(b)
 }
 
 /// Whether a symbol names a part that the compiler made of a function: its first code may be of another file.
@@ -269,11 +312,6 @@ fn by_file(module: &Module, functions: &[(&Source, &Function)]) -> Vec<Function>
     one_of_each.collect()
 }
 
-/// The name of a file without its folder.
-pub(super) fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// Refuses counts of which some may be there twice. After fork(2) the child counts on from where its parent stood, unless valgrind
 /// wrote the counts and began anew when the fork was entered (`--dump-before`). Programs that are executed begin anew.
 fn check(outputs: &[Output]) -> Result<(), ProfileError> {
@@ -319,7 +357,7 @@ mod tests {
         assert_eq!(instructions(&profile, "grow(unsigned long)"), 321);
         let grow = profile.functions().next().expect("a function");
         assert_eq!(grow.name, "grow(unsigned long)");
-        assert_eq!(grow.place, Some(("x.c".to_owned(), 5)));
+        assert_eq!(grow.place, Some(Place { file: "x.c".to_owned(), line: None }));
     }
 
     #[test]
@@ -330,6 +368,19 @@ mod tests {
         assert_eq!(profile.tool.instructions, 7);
         assert_eq!(instructions(&profile, ""), 11);
         assert_eq!(instructions(&profile, "main"), 8);
+    }
+
+    #[test]
+    fn stubs_are_one_row_and_no_part_of_their_callers() {
+        let body = "ob=/x\nfn=main\n1 5\nob=???\nfn=0x0000000000109040 [PLT]\n0 3\nfn=0x48690f0 [PLT]'2\n0 4\nfn=0x4838000\n0 6";
+        let profile = added(&[output(1, "", body, 18)]).expect("a profile");
+        let of = |module: Module| {
+            let own = profile.functions().filter(|function| function.module == module);
+            own.map(|function| (function.name, function.counts.instructions)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Module::Stubs), [(String::new(), 7)]);
+        assert_eq!(of(Module::Program), [("main".to_owned(), 5)]);
+        assert_eq!(of(Module::Unknown), [(String::new(), 6)]);
     }
 
     #[test]

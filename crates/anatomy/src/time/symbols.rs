@@ -1,10 +1,13 @@
-//! Names of code addresses in object files, from their own symbol tables: for code that valgrind does not name, and page faults.
+//! What is at a code address of an object file, from its own symbol table and debug information: for code that valgrind does not
+//! name, for page faults, and for the lines of functions.
 
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::elf::{Elf, SymbolKind};
+use super::place::Place;
+use crate::debug::{beginnings, Sections};
+use crate::elf::{section_flag, Elf, SymbolKind};
 
 /// The most object files that are read.
 const MOST_FILES: usize = 4096;
@@ -12,6 +15,26 @@ const MOST_FILES: usize = 4096;
 const LOAD: u32 = 1;
 /// `SHN_ABS`.
 const ABSOLUTE: usize = 0xfff1;
+
+/// What is at a code address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code<'a> {
+    /// A function.
+    Function {
+        /// Its symbol.
+        symbol: &'a str,
+        /// If it is local to its source file, that file's name without a folder; else empty.
+        file: &'a str,
+        /// Where it begins in the source, if debug information says so.
+        place: Option<Place>,
+    },
+    /// A stub of the procedure linkage table.
+    Stub,
+    /// A stub in one of the tables that valgrind 3.19 does not know, such as `.plt.sec`: it says neither what it is nor its file.
+    UnknownStub,
+    /// Code without a name.
+    Unnamed,
+}
 
 /// The functions of object files, each file read at its first use.
 #[derive(Debug, Default)]
@@ -26,36 +49,53 @@ struct Functions {
     all: Vec<(u64, u64, Box<str>)>,
     /// The source files of functions that are local to them, by their beginnings.
     files: FxHashMap<u64, Box<str>>,
+    /// Where functions begin in the source, by their beginnings.
+    places: FxHashMap<u64, (String, u64)>,
     /// Segments: where they begin in the file, their size in it, and their address.
     segments: Vec<(u64, u64, u64)>,
+    /// Tables of stubs: their beginning, their end, and whether valgrind knows them.
+    stubs: Vec<(u64, u64, bool)>,
 }
 
 impl CodeNames {
-    /// The symbol of the function at an offset of a file; none where the file has none there, or cannot be read.
-    pub fn name(&mut self, path: &str, offset: u64) -> Option<&str> {
-        self.name_and_file(path, offset).map(|(name, _)| name)
+    /// What is at an offset of a file.
+    pub fn at_offset(&mut self, path: &str, offset: u64) -> Code<'_> {
+        let Some(functions) = self.file(path) else { return Code::Unnamed };
+        let at =
+            |(start, size, _): &&(u64, u64, u64)| offset.checked_sub(*start).is_some_and(|at| at < *size);
+        let segment = functions.segments.iter().find(at);
+        let address = segment.and_then(|(start, _, address)| address.checked_add(offset - start));
+        address.map_or(Code::Unnamed, |address| functions.at(address))
     }
 
-    /// The symbol, and of a function that is local to its source file that file's name without a folder; empty for other functions.
-    pub fn name_and_file(&mut self, path: &str, offset: u64) -> Option<(&str, &str)> {
+    /// What is at an address of a file, as the file itself counts addresses.
+    pub fn at_address(&mut self, path: &str, address: u64) -> Code<'_> {
+        self.file(path).map_or(Code::Unnamed, |functions| functions.at(address))
+    }
+
+    fn file(&mut self, path: &str) -> Option<&Functions> {
         if !self.files.contains_key(path) {
             let functions = (self.files.len() < MOST_FILES).then(|| read(Path::new(path))).flatten();
             self.files.insert(path.to_owned(), functions);
         }
-        let functions = self.files.get(path)?.as_ref()?;
-        let at =
-            |(start, size, _): &&(u64, u64, u64)| offset.checked_sub(*start).is_some_and(|at| at < *size);
-        let (start, _, address) = functions.segments.iter().find(at)?;
-        functions.at(address.checked_add(offset - start)?)
+        self.files.get(path)?.as_ref()
     }
 }
 
 impl Functions {
-    fn at(&self, address: u64) -> Option<(&str, &str)> {
+    fn at(&self, address: u64) -> Code<'_> {
+        let stubs = self.stubs.iter().find(|(start, end, _)| (*start..*end).contains(&address));
+        if let Some((.., is_known)) = stubs {
+            return if *is_known { Code::Stub } else { Code::UnknownStub };
+        }
         let behind = self.all.partition_point(|(start, ..)| *start <= address);
-        let (start, end, name) = self.all[..behind].last()?;
-        let file = self.files.get(start).map_or("", |file| file);
-        (address < *end).then_some((name, file))
+        let Some((start, end, symbol)) = self.all[..behind].last() else { return Code::Unnamed };
+        if address >= *end {
+            return Code::Unnamed;
+        }
+        let place = self.places.get(start);
+        let place = place.map(|(file, line)| Place { file: file.clone(), line: Some(*line) });
+        Code::Function { symbol, file: self.files.get(start).map_or("", |file| file), place }
     }
 }
 
@@ -82,9 +122,40 @@ fn functions(elf: &Elf) -> Functions {
     // Of several names the first one stays: the largest stretch, the shortest name.
     all.sort_by_key(|(start, ..)| *start);
     all.dedup_by_key(|(start, ..)| *start);
+    let is_inside = |address: u64| {
+        let behind = all.partition_point(|(start, ..)| *start <= address);
+        all[..behind].last().is_some_and(|(_, end, _)| address < *end)
+    };
+    let mut others = without_size(elf);
+    others.retain(|(start, ..)| !is_inside(*start));
+    all.extend(others);
+    all.sort_by_key(|(start, ..)| *start);
+    all.dedup_by_key(|(start, ..)| *start);
     let segments = elf.segments.iter().filter(|segment| segment.kind == LOAD);
     let segments = segments.map(|segment| (segment.offset, segment.file_size, segment.address)).collect();
-    Functions { all, files: local_files(elf), segments }
+    let stubs = elf.sections.iter().filter(|section| section.has(section_flag::EXECINSTR));
+    let stubs = stubs.filter(|section| section.name == ".plt" || section.name.starts_with(".plt."));
+    let stubs = stubs.map(|section| {
+        (section.address, section.address.saturating_add(section.size), section.name == ".plt")
+    });
+    let starts: Vec<u64> = all.iter().map(|(start, ..)| *start).collect();
+    let places = beginnings(&Sections::of(elf), &starts);
+    Functions { all, files: local_files(elf), places, segments, stubs: stubs.collect() }
+}
+
+/// Functions whose symbols have no size, each up to the end of its section, or the next function: those of assembly, such as the
+/// compiler's own `__x86.get_pc_thunk.ax`. valgrind does not name them.
+fn without_size(elf: &Elf) -> Vec<(u64, u64, Box<str>)> {
+    let Some(table) = elf.symbol_table() else { return Vec::new() };
+    let named = elf.symbols(table).into_iter().filter_map(|symbol| {
+        let section =
+            elf.sections.get(symbol.section).filter(|section| section.has(section_flag::EXECINSTR))?;
+        let end = section.address.checked_add(section.size)?;
+        let is_function = symbol.kind == SymbolKind::Function && symbol.size == 0 && !symbol.name.is_empty();
+        (is_function && (section.address..end).contains(&symbol.value))
+            .then(|| (symbol.value, end, String::from_utf8_lossy(symbol.name).into()))
+    });
+    named.collect()
 }
 
 /// The source files of local functions: in a symbol table they stand behind a symbol for their file (gABI, "Symbol Table", STT_FILE).
@@ -143,11 +214,10 @@ mod tests {
         };
         let mut names = CodeNames::default();
         let path = path.to_str().expect("a path in UTF-8");
-        assert_eq!(names.name(path, at(*start)), Some(&**name));
-        assert_eq!(names.name(path, at(end - 1)), Some(&**name));
-        assert_ne!(names.name(path, at(start - 1)), Some(&**name));
-        assert_eq!(names.name(path, u64::MAX), None);
-        assert_eq!(names.name("/no such file", 0), None);
-        assert_eq!(names.name("/dev/null", 0), None);
+        let mut is_it = |offset: u64| matches!(names.at_offset(path, offset), Code::Function { symbol, .. } if symbol == &**name);
+        assert_eq!([at(*start), at(end - 1), at(start - 1)].map(&mut is_it), [true, true, false]);
+        for (path, offset) in [(path, u64::MAX), ("/no such file", 0), ("/dev/null", 0)] {
+            assert_eq!(names.at_offset(path, offset), Code::Unnamed);
+        }
     }
 }

@@ -4,7 +4,7 @@
 use anstyle::Style;
 use serde_json::{json, Value};
 use widthwise_anatomy::time::module::Module;
-use widthwise_anatomy::time::{Counts, Row, RowKind};
+use widthwise_anatomy::time::{Counts, Place, Row, RowKind};
 use widthwise_experiment::units::{thousands, Unit};
 
 use super::table::{self, Column};
@@ -320,7 +320,7 @@ impl Section for Time<'_> {
                 "kind": kind,
                 "name": label(row),
                 "module": row.module.name(),
-                "where": row.place.as_ref().map(|(file, line)| format!("{file}:{line}")),
+                "where": row.place.as_ref().map(|place| at(&place.file, place.line)),
                 "baseline": row.is_in[0].then(|| counts(&row.sides[0])),
                 "variant": row.is_in[1].then(|| counts(&row.sides[1])),
                 "spread": counts(&row.spread),
@@ -374,7 +374,9 @@ fn label(row: &Row) -> String {
         (RowKind::Function, _) => {
             let name = short_name(&row.name);
             match &row.place {
-                Some((file, line)) => format!("{name} ({}:{line})", file.rsplit('/').next().unwrap_or(file)),
+                Some(Place { file, line }) => {
+                    format!("{name} ({})", at(file.rsplit('/').next().unwrap_or(file), *line))
+                }
                 None => name,
             }
         }
@@ -382,8 +384,14 @@ fn label(row: &Row) -> String {
         (RowKind::Rest, Module::Kernel) => "the kernel, in system calls".to_owned(),
         (RowKind::Rest, Module::Other(library)) => format!("other functions of {library}"),
         (RowKind::Rest, Module::Program) => "code of the program without a name".to_owned(),
+        (RowKind::Rest, Module::Stubs) => "stubs of the procedure linkage tables".to_owned(),
         (RowKind::Rest, module) => module.name().to_owned(),
     }
+}
+
+/// `tree.cpp:27`, or the file alone.
+fn at(file: &str, line: Option<u64>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
 }
 
 fn signed(value: i64) -> String {

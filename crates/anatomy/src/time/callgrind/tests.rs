@@ -55,11 +55,11 @@ fn costs_are_exclusive_and_names_are_uncompressed() {
     assert_eq!((output.command.as_str(), output.process), ("./x 1", 4711));
     assert_eq!(output.trigger, "Program termination");
     let main = found(&output, "main");
-    assert_eq!((output.object(main), output.file(main), main.line), ("/x", "file1.c", 16));
+    assert_eq!((output.object(main), output.file(main)), ("/x", "file1.c"));
     assert_eq!((main.counts.instructions, main.counts.first_level_misses), (25, 1));
     let inlining = found(&output, "func1");
-    // Line 21 is of another file, that of an inlined function.
-    assert_eq!((output.file(inlining), inlining.line), ("file1.c", 51));
+    // One line is of another file, that of an inlined function.
+    assert_eq!(output.file(inlining), "file1.c");
     assert_eq!((inlining.counts.instructions, inlining.counts.branch_misses), (110, 2));
     let library = found(&output, "func2");
     assert_eq!((output.object(library), library.counts.instructions), ("/lib/libc.so.6", 700));

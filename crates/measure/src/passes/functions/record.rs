@@ -100,6 +100,10 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
         "--demangle=no",
         "--show-below-main=yes",
         "--separate-recs=1",
+        // Stubs are no part of their callers: of x32 programs valgrind does not know them.
+        "--skip-plt=no",
+        // For the lines of functions, and for what valgrind does not name.
+        "--dump-instr=yes",
     ]
     .map(OsString::from)
     .to_vec();
@@ -108,7 +112,7 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
     words.extend(FORKS.map(|function| format!("--dump-before={function}").into()));
     if valgrind::runtime_of(start).is_some() {
         // valgrind names no x32 function: code addresses do, with the files that were mapped there.
-        words.extend(["--dump-instr=yes".into(), "--trace-syscalls=yes".into()]);
+        words.push("--trace-syscalls=yes".into());
         words.push(bytes::os(&format!("--log-file={own}/log.%p")));
     }
     valgrind::under(start, &words)

@@ -12,7 +12,8 @@ fn counts(instructions: u64, misses: u64, faults: u64) -> Counts {
 }
 
 fn row(kind: RowKind, module: Module, name: &str, sides: [Counts; 2], spread: Counts) -> Row {
-    let place = (kind == RowKind::Function).then(|| ("src/tree.cpp".to_owned(), 27));
+    let place =
+        (kind == RowKind::Function).then(|| Place { file: "src/tree.cpp".to_owned(), line: Some(27) });
     Row { kind, module, name: name.to_owned(), place, sides, spread, is_in: [true; 2] }
 }
 
