@@ -28,6 +28,9 @@ fn memory_notes(comparison: &Comparison) -> Vec<String> {
         names.join(" | "),
         "---|".repeat(names.len())
     );
+    if let Some((title, shares)) = memory::shares(&compared) {
+        text += &format!("\n| {title} | {} |", shares.join(" | "));
+    }
     for own in memory::lines(comparison, &compared) {
         let cells = own.amounts.iter().zip(&own.reductions).map(|(bytes, reduction)| {
             let Some(bytes) = *bytes else { return "not read".to_owned() };
@@ -40,6 +43,7 @@ fn memory_notes(comparison: &Comparison) -> Vec<String> {
         text += &format!("\n| {} | {} |", own.title, cells.collect::<Vec<_>>().join(" | "));
     }
     notes.push(text);
+    notes.extend(memory::why_without_reductions(&compared).map(str::to_owned));
     notes
 }
 

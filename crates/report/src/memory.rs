@@ -44,6 +44,16 @@ impl LastReading<'_> {
             ""
         }
     }
+
+    /// Whether the reading saw the peak: only then can its amounts be compared with another variant's.
+    pub fn is_at_peak(&self) -> bool {
+        self.share >= AT_PEAK
+    }
+
+    /// Its share of the run's own peak: `83 % or more`.
+    pub fn share_text(&self) -> String {
+        format!("{:.0} %{}", (100.0 * self.share).floor(), self.or_more())
+    }
 }
 
 /// Runs of complete rounds that ended well, with at least one reading.
@@ -90,18 +100,19 @@ fn share_of_peak(comparison: &Comparison, run: &MemoryRun, reading: &Reading) ->
     }
 }
 
-/// Whether the largest reading of a run shows what memory was for near its peak.
-fn is_near_peak(comparison: &Comparison, run: &MemoryRun) -> bool {
-    run.series.peak().is_some_and(|reading| share_of_peak(comparison, run, reading) >= NEAR_PEAK)
+/// Whether the largest reading of a run has at least this share of its peak.
+fn has_share(comparison: &Comparison, run: &MemoryRun, least: f64) -> bool {
+    run.series.peak().is_some_and(|reading| share_of_peak(comparison, run, reading) >= least)
 }
 
-/// For each variant the run with the median peak, the lower of two; only runs that were read near the peak,
-/// if there are any. The A/A control is left out.
+/// For each variant the run with the median peak, the lower of two; only runs that were read at the peak or,
+/// if there are none, near the peak, if there are any. The A/A control is left out.
 pub fn portraits<'a>(comparison: &Comparison<'a>) -> Vec<LastReading<'a>> {
     let of_variant = |name: &'a str| {
         let mut runs = readable(comparison, name);
-        if runs.iter().any(|run| is_near_peak(comparison, run)) {
-            runs.retain(|run| is_near_peak(comparison, run));
+        let has_any = |least: &f64| runs.iter().any(|run| has_share(comparison, run, *least));
+        if let Some(least) = [AT_PEAK, NEAR_PEAK].into_iter().find(has_any) {
+            runs.retain(|run| has_share(comparison, run, least));
         }
         let height = |run: &&MemoryRun| highest(comparison, run);
         runs.sort_by(|a, b| height(a).total_cmp(&height(b)).then(a.round.cmp(&b.round)));
@@ -121,7 +132,7 @@ pub fn near_peaks<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<(&'a Me
     let control = (experiment.baseline == variant).then(|| experiment.control());
     let runs = [Some(variant.to_owned()), control].into_iter().flatten();
     runs.flat_map(|name| readable(comparison, &name))
-        .filter(|run| is_near_peak(comparison, run))
+        .filter(|run| has_share(comparison, run, NEAR_PEAK))
         .filter_map(|run| Some((run, run.series.peak()?)))
         .collect()
 }
@@ -147,7 +158,7 @@ pub struct Line {
     /// Bytes, in the order of the portraits; absent where it was not read at the peak.
     pub amounts: Vec<Option<f64>>,
     /// The saving of each portrait relative to the first (rauschmayr-2013's reduction), where the runs
-    /// resolve a difference.
+    /// resolve a difference and, for an amount of the readings, both readings saw their peaks.
     pub reductions: Vec<Option<f64>>,
     /// It is a sum of lines, of the program alone.
     pub is_sum: bool,
@@ -158,7 +169,9 @@ type AmountOf<'a> = &'a dyn Fn(&MemoryRun, &Reading) -> Option<f64>;
 
 /// What memory is for at each portrait's peak, and other figures. The baseline's portrait comes first.
 pub fn lines(comparison: &Comparison, portraits: &[LastReading]) -> Vec<Line> {
+    // The mean over time alone is of the whole run, whatever the largest reading saw.
     let line = |title: &str, is_sum, verdict: Option<&str>, of: AmountOf| {
+        let is_of_run = verdict == Some("tree_mean");
         let amounts: Vec<Option<f64>> = portraits
             .iter()
             .map(|portrait| {
@@ -168,6 +181,9 @@ pub fn lines(comparison: &Comparison, portraits: &[LastReading]) -> Vec<Line> {
         let reductions = portraits.iter().zip(&amounts).enumerate().map(|(place, (portrait, amount))| {
             let (baseline, variant) = (amounts.first().copied().flatten()?, (*amount)?);
             let first = portraits.first().filter(|_| place > 0)?;
+            if !is_of_run && (!first.is_at_peak() || !portrait.is_at_peak()) {
+                return None;
+            }
             let order = reported(comparison, first.variant, portrait.variant, verdict, of)?;
             // The runs in the table may be exceptions to the verdict.
             let agrees = variant.partial_cmp(&baseline) == Some(order);
@@ -228,7 +244,8 @@ fn is_of_full(title: &str) -> bool {
 }
 
 /// Whether `b` is known to have less or more than `a`. The verdict on these two decides, if there is one.
-/// Otherwise no run of the one may have as much as any run of the other, in as many runs as a verdict takes.
+/// Otherwise no run of the one may have as much as any run of the other, in as many runs as a verdict takes; only
+/// runs that were read at the peak.
 fn reported(
     comparison: &Comparison,
     a: &str,
@@ -243,8 +260,8 @@ fn reported(
     }
     let range = |name: &str| {
         let runs = readable(comparison, name);
-        let near = runs.iter().filter(|run| is_near_peak(comparison, run));
-        let amounts: Vec<f64> = near.filter_map(|run| of(run, run.series.peak()?)).collect();
+        let at_peak = runs.iter().filter(|run| has_share(comparison, run, AT_PEAK));
+        let amounts: Vec<f64> = at_peak.filter_map(|run| of(run, run.series.peak()?)).collect();
         let least = amounts.iter().copied().fold(f64::INFINITY, f64::min);
         let most = amounts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         (amounts.len() >= FEWEST_PAIRS as usize).then_some((least, most))
@@ -277,15 +294,27 @@ pub(crate) fn judged(comparison: &Comparison, a: &str, b: &str, metric: Metric) 
     }
 }
 
-/// The moment of the portraits' table: `at the peak`, or the share of the peak that was read.
+/// The moment of the portraits' table: `at the peak`, or of one portrait the share of the peak that was read. Each of
+/// several was read at its own share: [`shares`].
 pub fn moment(portraits: &[LastReading]) -> String {
-    let least = portraits.iter().map(|portrait| portrait.share).fold(1.0, f64::min);
-    let more = portraits.iter().map(LastReading::or_more).max().unwrap_or_default();
-    if least >= AT_PEAK {
-        "at the peak".to_owned()
-    } else {
-        format!("at {:.0} %{more} of the peak", (100.0 * least).floor())
+    match portraits {
+        all if all.iter().all(LastReading::is_at_peak) => "at the peak".to_owned(),
+        [one] => format!("at {} of the peak", one.share_text()),
+        _ => "near the peak".to_owned(),
     }
+}
+
+/// The share of its own peak at which each portrait was read, unless all were read at the peak; with the row's title.
+pub fn shares(portraits: &[LastReading]) -> Option<(&'static str, Vec<String>)> {
+    let is_needed = !portraits.iter().all(LastReading::is_at_peak);
+    is_needed.then(|| ("share of its own peak", portraits.iter().map(LastReading::share_text).collect()))
+}
+
+/// Why a table of readings below the peak has no reductions; none if every reading saw its peak.
+pub fn why_without_reductions(portraits: &[LastReading]) -> Option<&'static str> {
+    let text = "No reduction is given where the reading of the variant or of the baseline saw less than 95 % of its own \
+                peak: what the rest was for is not known. The mean over time is of the whole run.";
+    shares(portraits).map(|_| text)
 }
 
 /// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run

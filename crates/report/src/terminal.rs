@@ -396,8 +396,13 @@ impl Page {
         self.gap();
         let lines = memory::lines(comparison, &compared);
         let moment = memory::moment(&compared);
-        let titles = lines.iter().map(|line| line.title.width());
-        let label = titles.chain([moment.width()]).max().unwrap_or(0);
+        let shares = memory::shares(&compared);
+        let own_titles = lines.iter().map(|line| line.title.clone());
+        let titles: Vec<String> = std::iter::once(moment)
+            .chain(shares.iter().map(|(title, _)| (*title).to_owned()))
+            .chain(own_titles)
+            .collect();
+        let label = titles.iter().map(|title| title.width()).max().unwrap_or(0);
         // A column has an amount and, except for the baseline, its reduction.
         let columns: Vec<Vec<String>> = compared
             .iter()
@@ -412,15 +417,15 @@ impl Page {
                         None => amount,
                     }
                 });
-                std::iter::once(head).chain(cells).collect()
+                let share = shares.iter().map(|(_, shares)| shares[place].clone());
+                std::iter::once(head).chain(share).chain(cells).collect()
             })
             .collect();
         let widths: Vec<usize> =
             columns.iter().map(|cells| cells.iter().map(|cell| cell.width()).max().unwrap_or(0)).collect();
-        let titles: Vec<String> =
-            std::iter::once(moment).chain(lines.iter().map(|line| line.title.clone())).collect();
+        let heads = titles.len() - lines.len();
         for (row, title) in titles.iter().enumerate() {
-            let style = match row.checked_sub(1).map(|row| lines[row].is_sum) {
+            let style = match row.checked_sub(heads).map(|row| lines[row].is_sum) {
                 None => self.palette.faint,
                 Some(true) => self.palette.strong,
                 Some(false) => Style::new(),
@@ -431,6 +436,9 @@ impl Page {
         let note = "In per cent: the reduction, (baseline − variant) / baseline, where the runs resolve a difference. Of each variant, the run with the \
                     median peak; pages that processes of the tree share count once.";
         self.paragraph(note, self.palette.faint);
+        if let Some(why) = memory::why_without_reductions(&compared) {
+            self.paragraph(why, self.palette.faint);
+        }
         if left_out > 0 {
             let line = format!("{left_out} more variants are in the page and in the JSON.");
             self.paragraph(&line, self.palette.faint);

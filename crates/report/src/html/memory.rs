@@ -2,7 +2,7 @@
 //! phases.
 
 use maud::{html, Markup};
-use widthwise_experiment::memory::{Class, Series, AT_PEAK};
+use widthwise_experiment::memory::{Class, Series};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::Metric;
 
@@ -151,7 +151,7 @@ fn swatch(class: Class) -> Markup {
 fn value(portrait: &LastReading) -> Markup {
     let read = portrait.run.series.programs_levels().iter().map(|level| level.resident).max().unwrap_or(0);
     html! {
-        @if portrait.share >= AT_PEAK { "peak " } @else { "at most read " }
+        @if portrait.is_at_peak() { "peak " } @else { "at most read " }
         (amount(read as f64, Unit::Bytes))
     }
 }
@@ -274,6 +274,9 @@ fn table(comparison: &Comparison, compared: &[LastReading]) -> Markup {
                     @for portrait in compared { th scope="col" { (sanitize::line(portrait.variant)) } }
                 } }
                 tbody {
+                    @if let Some((title, shares)) = memory::shares(compared) {
+                        tr { th scope="row" { (title) } @for share in shares { td { (share) } } }
+                    }
                     @for line in memory::lines(comparison, compared) {
                         tr class=[line.is_sum.then_some("baseline")] {
                             th scope="row" {
@@ -297,7 +300,8 @@ fn table(comparison: &Comparison, compared: &[LastReading]) -> Markup {
             }
         }
         div class="notes" { p {
-            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more. It is shown only where the runs resolve a difference."
+            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more. It is shown only where the runs resolve a difference. "
+            @if let Some(why) = memory::why_without_reductions(compared) { (why) }
         } }
     }
 }

@@ -52,8 +52,19 @@ fn of_series(comparison: &Comparison, series: &[LastReading]) -> String {
         "at the peak" => "The table is of the peak".to_owned(),
         moment => format!("The table is of the largest reading, {moment}"),
     };
-    let whose = if series.len() == 2 { "of each variant, of" } else { "of" };
-    let table = format!("{table}, {whose} the run whose peak is the middle one.");
+    let of_run = "the run whose peak is the middle one";
+    let table = match series {
+        [a, b] if !a.is_at_peak() || !b.is_at_peak() => format!(
+            "The table is of the largest reading of each variant, in {of_run}: at {} of {}'s peak and at {} of {}'s. It \
+             has no differences, since a reading below 95 % of the peak does not show what the rest is for.",
+            a.share_text(),
+            a.variant,
+            b.share_text(),
+            b.variant
+        ),
+        [_, _] => format!("{table}, of each variant, of {of_run}."),
+        _ => format!("{table}, of {of_run}."),
+    };
     peaks.map_or(table.clone(), |peaks| format!("{peaks} {table}"))
 }
 
@@ -84,7 +95,8 @@ fn of_tree_peaks(comparison: &Comparison, a: &str, b: Option<&str>) -> Option<St
 }
 
 /// By purpose, the largest differences first; they add up to the last row. If the verdict finds no difference
-/// between the peaks, the table shows each variant's memory alone: two runs always differ somewhat.
+/// between the peaks, or a reading did not see its peak, the table shows each variant's memory alone: two runs always
+/// differ somewhat.
 fn table(comparison: &Comparison, series: &[LastReading], palette: &Palette) -> String {
     let all = lines(comparison, series);
     let whole = all.iter().find(|line| line.is_sum);
@@ -96,7 +108,9 @@ fn table(comparison: &Comparison, series: &[LastReading], palette: &Palette) -> 
     let sum = whole.map_or(0, difference);
     let of_two = series.len() == 2;
     let is_clear = || match series {
-        [a, b] => judged(comparison, a.variant, b.variant, metric::find("tree_peak")?).flatten(),
+        [a, b] if a.is_at_peak() && b.is_at_peak() => {
+            judged(comparison, a.variant, b.variant, metric::find("tree_peak")?).flatten()
+        }
         _ => None,
     };
     let is_clear_or_single = !of_two || is_clear().is_some();
