@@ -56,7 +56,8 @@ impl Explanation<'_> {
             let rest = |measured: Measured| {
                 let of_metric: Vec<&Part> =
                     parts.iter().filter(|part| part.metric == measured.metric).collect();
-                measured.unexplained(&of_metric, section.reason(measured.metric))
+                let rest = measured.unexplained(&of_metric, section.reason(measured.metric));
+                Unexplained { verdict_reason: section.verdict_reason(measured.metric), ..rest }
             };
             section.measured().into_iter().map(rest).collect::<Vec<_>>()
         };

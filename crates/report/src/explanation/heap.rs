@@ -12,6 +12,7 @@ use widthwise_anatomy::heap::Values;
 use widthwise_anatomy::Certainty;
 use widthwise_experiment::units::Unit;
 use widthwise_verdict::repeats::FEWEST_RECORDINGS;
+use widthwise_verdict::Word;
 
 use self::causes::{of_site, of_type};
 use self::moved_sites::{is_moved, of_moved};
@@ -25,6 +26,8 @@ pub struct Heap<'a> {
     pub heaps: heap::Explanation<'a>,
     /// Sites that the text shows.
     pub top: usize,
+    /// How each variant gets a second recording, in sentences.
+    pub repeats: String,
 }
 
 impl Heap<'_> {
@@ -42,6 +45,12 @@ impl Heap<'_> {
         let processes = self.heaps.b.map_or(1, |b| b.processes).max(self.heaps.a.processes);
         let metric = if processes > 1 { "peak_heap_sum" } else { "peak_heap" };
         Measured { basis, ..Measured::counted(metric, Unit::Bytes, self.peaks()) }
+    }
+
+    /// Whether the spread between the recordings of each variant is known.
+    fn is_repeated(&self) -> bool {
+        let mut sides = std::iter::once(self.heaps.a).chain(self.heaps.b);
+        sides.all(|side| side.recordings.len() >= FEWEST_RECORDINGS)
     }
 }
 
@@ -85,16 +94,23 @@ impl Section for Heap<'_> {
                 let certainty = by_site.entry(pair.site.key()).or_insert(most(index));
                 *certainty = (*certainty).min(most(index));
             }
-            let is_repeated = std::iter::once(self.heaps.a)
-                .chain(self.heaps.b)
-                .all(|side| side.recordings.len() >= FEWEST_RECORDINGS);
-            let repeated = if is_repeated { Certainty::High } else { Certainty::Medium };
+            let repeated = if self.is_repeated() { Certainty::High } else { Certainty::Medium };
             // Types of a site without a difference compensate each other.
             let of_type = |pair: &TypedPair| by_site.get(&pair.site.key()).copied().unwrap_or(repeated);
             return typed(&measured, &types.pairs, &of_type);
         }
         let differing = pairs.iter().enumerate().filter(|(_, pair)| pair.saving() != 0);
         differing.flat_map(|(index, pair)| of_site(&measured, pair, most(index))).collect()
+    }
+
+    fn verdict_reason(&self, _: &str) -> Option<String> {
+        let found = self.heaps.differences()?.peak_heap.found;
+        let reason = found.reason.filter(|_| found.word == Word::Withheld)?;
+        let mut sentences = format!("{reason}.");
+        if !self.is_repeated() {
+            sentences += &format!(" {}", self.repeats);
+        }
+        Some(sentences)
     }
 
     fn text(&self, width: usize, palette: &Palette) -> String {

@@ -146,6 +146,7 @@ impl Measured {
             basis: self.basis,
             uppers: self.uppers,
             estimate: self.estimate,
+            verdict_reason: None,
         }
     }
 }
@@ -181,6 +182,9 @@ pub struct Unexplained {
     /// The verdict's estimate of the difference.
     #[serde(skip)]
     pub estimate: Option<Size>,
+    /// Why the verdict is withheld and what is needed for one, in sentences, where the section knows.
+    #[serde(skip)]
+    pub verdict_reason: Option<String>,
 }
 
 impl Unexplained {
@@ -213,6 +217,12 @@ pub trait Section {
 
     /// Why a part of that metric's difference is unexplained, where the section knows.
     fn reason(&self, metric: &str) -> Option<String> {
+        let _ = metric;
+        None
+    }
+
+    /// Why there is no verdict on that metric and what is needed for one, in sentences, where the section knows.
+    fn verdict_reason(&self, metric: &str) -> Option<String> {
         let _ = metric;
         None
     }

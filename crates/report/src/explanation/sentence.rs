@@ -140,17 +140,32 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         return format!("{variant} and {baseline} have the same {noun}: {from}.");
     }
     let is_less = rest.variant < rest.baseline;
+    // Points count in the direction of the difference.
+    let sign = if is_less { -1.0 } else { 1.0 };
     if !rest.is_clear() {
         let Basis::Judged(word) = rest.basis else {
             return format!("{noun}: {baseline} has {from}, {variant} {to}; the two were not judged.");
         };
-        let says =
-            format!("{variant} and {baseline}, {noun}: {} ({baseline} {from}, {variant} {to}).", word.text());
+        let reason = rest.verdict_reason.as_ref().map_or(".".to_owned(), |reason| format!(": {reason}"));
+        let says = format!(
+            "{variant} and {baseline}, {noun}: {} ({baseline} {from}, {variant} {to}){reason}",
+            word.text()
+        );
         // The whole is not known to differ; some of its parts may be.
         let known: Vec<&Part> = parts.iter().copied().filter(|part| part.is_named()).collect();
-        return match points(rest, &known, 1.0) {
+        let which = match word {
+            // The spread may be unknown.
+            Word::Withheld | Word::NoData => "of certainty medium or high",
+            _ => "beyond the spread of the recordings",
+        };
+        // No word of this sentence gives the direction.
+        let direction = if is_less { "less" } else { "more" };
+        return match points(rest, &known, sign) {
             points if points.is_empty() => says,
-            points => format!("{says} Parts beyond the spread of the recordings: {}.", points.join(", ")),
+            points => {
+                let points = points.join(", ");
+                format!("{says} Parts {which}, positive where {variant} has {direction}: {points}.")
+            }
         };
     }
     let Wording { verb, less, more, object, .. } = wording(rest.metric).unwrap_or(&OTHER);
@@ -194,8 +209,6 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
         Some(other) => ("typical ", other),
         None => ("", String::new()),
     };
-    // Points count in the direction of the difference.
-    let sign = if is_less { -1.0 } else { 1.0 };
     let mut text =
         format!("{variant} {verb} {by} {object} {than} {baseline} ({typical}{noun} {change}{other})");
     // Parts of what was measured are guesses where their certainty is low.
@@ -335,7 +348,9 @@ mod tests {
         let parts = [("pointers", "", -10)];
         for basis in [Basis::Judged(Word::NoDifference), Basis::Judged(Word::Inconclusive), Basis::Unjudged] {
             let text = sentence(basis, [1000, 990], &parts);
-            assert!(!text.contains("less") && text.contains("1.00 kB"), "{text}");
+            // Its parts have a direction.
+            let whole = text.split(" Parts ").next().unwrap_or_default();
+            assert!(!whole.contains("less") && whole.contains("1.00 kB"), "{text}");
         }
     }
 
@@ -347,7 +362,40 @@ mod tests {
         assert!(whole.contains(Word::Inconclusive.text()), "{text}");
         assert_eq!(
             parts,
-            "beyond the spread of the recordings: −24 points are pointers in Node (a.cpp:3), 20 stacks."
+            "beyond the spread of the recordings, positive where x32 has less: 24 points are pointers in Node (a.cpp:3), −20 \
+             stacks."
+        );
+    }
+
+    #[test]
+    fn a_part_has_one_sign_whether_or_not_the_verdict_is_clear() {
+        let parts = [("libstdc++'s reserve", "", -10_000)];
+        let of = |word, values| sentence(Basis::Judged(word), values, &parts);
+        for (values, points, direction) in
+            [([100_000, 90_000], "10", "less"), ([100_000, 110_000], "−10", "more")]
+        {
+            let clear = of(if direction == "less" { Word::Lower } else { Word::Higher }, values);
+            assert!(clear.contains(&format!("): {points} points are libstdc++'s reserve")), "{clear}");
+            let withheld = of(Word::Withheld, values);
+            let said = format!(
+                " Parts of certainty medium or high, positive where x32 has {direction}: {points} points are libstdc++'s reserve."
+            );
+            assert!(withheld.ends_with(&said), "{withheld}");
+        }
+    }
+
+    #[test]
+    fn a_withheld_verdict_comes_with_its_reason_and_what_is_needed() {
+        let measured = Measured {
+            basis: Basis::Judged(Word::Withheld),
+            ..Measured::counted("peak_heap", Unit::Bytes, [100, 90])
+        };
+        let reason = Some("the spread is unknown. This command records each twice.".to_owned());
+        let rest = Unexplained { verdict_reason: reason, ..measured.unexplained(&[], None) };
+        assert_eq!(
+            of_metric(["x86-64", "x32"], &rest, &[]),
+            "x32 and x86-64, peak heap: withheld (x86-64 100 B, x32 90.0 B): the spread is unknown. This command records each \
+             twice."
         );
     }
 

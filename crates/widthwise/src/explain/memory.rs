@@ -93,20 +93,8 @@ impl Sources<'_> {
         })
     }
 
-    /// The command that adds what is missing.
     fn command(&self, flag: &str, does: &str) -> String {
-        let campaign = &self.comparison.campaign;
-        let obstacles = self.names.iter().map(|name| (name, campaign.status(name)));
-        let mut obstacles = obstacles.filter_map(|(name, status)| {
-            Some((format!(" {name} is {}.", runs_of_their_own::obstacle(status)?), status))
-        });
-        let (why, status) = obstacles.next().unwrap_or((String::new(), &VariantStatus::Ready));
-        let needed = runs_of_their_own::needed(Path::new(&campaign.folder), flag, status);
-        let needed = match needed.strip_prefix('a') {
-            Some(rest) => format!("A{rest}"),
-            None => needed,
-        };
-        format!("{needed} {does}.{why}")
+        command(self.comparison, self.names, flag, does)
     }
 
     /// The verdict on both in that metric, the first one being the baseline; none where neither is the campaign's.
@@ -186,6 +174,22 @@ impl Sources<'_> {
         let heaps = self.heaps?;
         Some([heaps.read.first()?.allocated?, heaps.read.get(1)?.allocated?])
     }
+}
+
+/// The command that adds what is missing of two variants, and what it does.
+pub fn command(comparison: &Comparison, names: [&str; 2], flag: &str, does: &str) -> String {
+    let campaign = &comparison.campaign;
+    let obstacles = names.iter().map(|name| (name, campaign.status(name)));
+    let mut obstacles = obstacles.filter_map(|(name, status)| {
+        Some((format!(" {name} is {}.", runs_of_their_own::obstacle(status)?), status))
+    });
+    let (why, status) = obstacles.next().unwrap_or((String::new(), &VariantStatus::Ready));
+    let needed = runs_of_their_own::needed(Path::new(&campaign.folder), flag, status);
+    let needed = match needed.strip_prefix('a') {
+        Some(rest) => format!("A{rest}"),
+        None => needed,
+    };
+    format!("{needed} {does}.{why}")
 }
 
 fn of_largest(largest: &LargestReading) -> Resident {

@@ -86,9 +86,11 @@ pub fn explained<R>(
     let Sections { sections: of_files, structures, variables, remarks: of_programs } =
         files.unwrap_or_default();
     let equal_within = comparison.campaign.experiment.judging.equal_within;
-    let heap = heaps
-        .as_ref()
-        .map(|heaps| Heap { heaps: heaps.explanation(None, equal_within, request.top), top: request.top });
+    let heap = heaps.as_ref().map(|heaps| Heap {
+        heaps: heaps.explanation(None, equal_within, request.top),
+        top: request.top,
+        repeats: memory::command(comparison, both, "--heap=2", "records each twice"),
+    });
     let parts = heap.as_ref().map(|heap| heap.parts()).unwrap_or_default();
     let memory = memory::Sources {
         comparison,
