@@ -7,15 +7,15 @@
 
 mod brackets;
 mod demangled;
+mod numbers;
 
 pub(crate) use brackets::closing_bracket;
 pub(crate) use demangled::demangled;
+pub use numbers::with_both_numbers;
+use numbers::{replaced, without_suffix};
 
 /// Words that an integer type's name is made of, in any order: `long unsigned int` is what debug information says.
 const INTEGER_WORDS: [&str; 6] = ["unsigned", "signed", "long", "short", "int", "char"];
-
-/// Suffixes of integer literals among template arguments (Itanium C++ ABI, 5.1.6.1, as demanglers write them).
-const LITERAL_SUFFIXES: [&str; 10] = ["ull", "ul", "ll", "u", "l", "ULL", "UL", "LL", "U", "L"];
 
 /// Namespaces that a standard library puts around its own versions: libstdc++'s, libc++'s, its NDK's.
 const VERSION_NAMESPACES: [&str; 3] = ["__cxx11", "__1", "__ndk1"];
@@ -72,6 +72,17 @@ pub fn type_key(name: &str) -> String {
 /// ```
 pub fn type_name_key(name: &str) -> String {
     normalized(&east_const(name), exact_integer)
+}
+
+/// The name of a type under which it is looked for in another build, whatever the integers among its template arguments are.
+///
+/// ```
+/// use widthwise_anatomy::names::numberless_type_key;
+/// assert_eq!(numberless_type_key("Pool<104>::Block"), numberless_type_key("Pool<52ul>::Block"));
+/// assert_ne!(numberless_type_key("Pool<A, 104>"), numberless_type_key("Pool<B, 104>"));
+/// ```
+pub fn numberless_type_key(name: &str) -> String {
+    type_key(&replaced(name, |_| "0".to_owned()))
 }
 
 /// Finds the name of the integer type that a text begins with, and what is behind it.
@@ -293,15 +304,6 @@ pub(crate) fn plain(name: &str) -> &str {
         last = last[colon..].trim_start_matches(':');
     }
     last[..outer(last, &['<']).unwrap_or(last.len())].trim()
-}
-
-/// `4ul` is 4.
-fn without_suffix(word: &str) -> &str {
-    LITERAL_SUFFIXES
-        .iter()
-        .filter_map(|suffix| word.strip_suffix(suffix))
-        .find(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-        .unwrap_or(word)
 }
 
 /// `f(int) [clone .cold]`, `f(int) (.cold)` and `f.cold` are `f`: which copies there are is the compiler's choice.

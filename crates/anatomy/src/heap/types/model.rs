@@ -46,7 +46,8 @@ impl Source {
 /// The type of the objects in a block.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeapType {
-    /// The type of one object or element, as the baseline's debug information or its demangled name has it.
+    /// The type of one object or element, as the baseline's debug information or its demangled name has it. Integers among its template
+    /// arguments that the variant has others of have both values: `Pool<104 → 52>`.
     pub name: String,
     /// The container whose elements they are, where the stack names it: `std::vector<int*>`.
     pub container: Option<String>,

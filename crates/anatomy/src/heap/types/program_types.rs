@@ -39,7 +39,8 @@ pub struct ProgramTypes {
 }
 
 impl ProgramTypes {
-    fn new(layouts: Layouts) -> ProgramTypes {
+    /// Of these layouts.
+    pub fn new(layouts: Layouts) -> ProgramTypes {
         let mut by_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
         let mut by_plain_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
         for (index, ty) in layouts.types.iter().enumerate() {
