@@ -31,6 +31,9 @@ pub struct Part {
     /// Numbers behind the amount, such as `72 → 40 bytes × 620 000`; empty if there are none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// The type whose layout it is a part of, as its cause ends with it: `pointers in Node` has `Node`.
+    #[serde(skip)]
+    pub layout_of: Option<String>,
 }
 
 fn by_name<S: Serializer>(certainty: &Certainty, to: S) -> Result<S::Ok, S::Error> {
@@ -41,6 +44,11 @@ impl Part {
     /// The same with the numbers behind its amount.
     pub fn with_detail(self, detail: impl Into<String>) -> Part {
         Part { detail: detail.into(), ..self }
+    }
+
+    /// The same as a part of that type's layout, if it is one.
+    pub fn with_layout_of(self, layout_of: Option<String>) -> Part {
+        Part { layout_of, ..self }
     }
 
     /// Whether it is a cause with a name, and not a low guess.
@@ -120,6 +128,7 @@ impl Measured {
             points: self.points(amount),
             certainty,
             detail: String::new(),
+            layout_of: None,
         }
     }
 

@@ -1,9 +1,11 @@
 //! The sentence of one metric: its difference, and the parts in percentage points.
 
+use std::cmp::Ordering;
+
 use widthwise_experiment::units::Quantity;
 
 use crate::explanation::model::{Basis, Part, Unexplained};
-use crate::format::bounded;
+use crate::format::{bounded, listed};
 use widthwise_verdict::Word;
 
 /// Parts that a sentence names.
@@ -254,14 +256,14 @@ fn points(rest: &Unexplained, parts: &[&Part], sign: f64) -> Vec<String> {
         return Vec::new();
     }
     // One cause may be at several places.
-    let mut causes: Vec<(&str, Option<&str>, f64)> = Vec::new();
-    for part in parts {
-        match causes.iter_mut().find(|(cause, ..)| *cause == part.cause) {
-            Some((_, place, points)) => {
-                *place = place.filter(|place| *place == part.place);
-                *points += part.points;
+    let mut causes: Vec<(String, Option<&str>, f64)> = Vec::new();
+    for (cause, place, points) in of_whole_types(parts) {
+        match causes.iter_mut().find(|(known, ..)| *known == cause) {
+            Some((_, known, sum)) => {
+                *known = known.filter(|known| *known == place);
+                *sum += points;
             }
-            None => causes.push((&part.cause, Some(&part.place), part.points)),
+            None => causes.push((cause, Some(place), points)),
         }
     }
     causes.sort_by(|(.., a), (.., b)| b.abs().total_cmp(&a.abs()));
@@ -284,6 +286,35 @@ fn points(rest: &Unexplained, parts: &[&Part], sign: f64) -> Vec<String> {
         _ => format!("{} {what}", number(*points)),
     };
     all.iter().enumerate().map(shown).collect()
+}
+
+/// Cause, place and points of each part. Parts of one type's layout at one place that have different directions are one: `pointers and holes in
+/// Node`. One of them alone would be a gain or a cost that its objects do not have.
+fn of_whole_types<'p>(parts: &[&'p Part]) -> Vec<(String, &'p str, f64)> {
+    let mut all = Vec::new();
+    let mut done: Vec<(&str, &str)> = Vec::new();
+    for part in parts {
+        let own = (part.cause.clone(), part.place.as_str(), part.points);
+        let Some(ty) = part.layout_of.as_deref() else {
+            all.push(own);
+            continue;
+        };
+        let is_own = |other: &&&Part| other.layout_of == part.layout_of && other.place == part.place;
+        let mut layout: Vec<&Part> = parts.iter().filter(is_own).copied().collect();
+        let has = |order| layout.iter().any(|part| part.amount.cmp(&0) == order);
+        if !has(Ordering::Less) || !has(Ordering::Greater) {
+            all.push(own);
+        } else if !done.contains(&(ty, own.1)) {
+            done.push((ty, own.1));
+            layout.sort_by_key(|part| std::cmp::Reverse(part.amount.unsigned_abs()));
+            let end = format!(" in {ty}");
+            let causes: Vec<&str> =
+                layout.iter().map(|part| part.cause.strip_suffix(&end).unwrap_or(&part.cause)).collect();
+            let points = layout.iter().map(|part| part.points).sum();
+            all.push((format!("{}{end}", listed(&causes)), own.1, points));
+        }
+    }
+    all
 }
 
 /// `1.3 %`, `24 %`.
@@ -422,6 +453,44 @@ mod tests {
         let named = "40 points are larger blocks (a.c:1), 8.0 stacks; 2.0 not explained.";
         assert_eq!([of(Certainty::High), of(Certainty::Medium)], [named; 2]);
         assert_eq!(of(Certainty::Low), "8.0 points are stacks; 40 of low certainty; 2.0 not explained.");
+    }
+
+    #[test]
+    fn parts_of_one_types_layout_that_compensate_each_other_are_named_together() {
+        let measured = Measured {
+            basis: Basis::Judged(Word::Lower),
+            ..Measured::counted("max_rss", Unit::Bytes, [100_000, 80_000])
+        };
+        let of_type = |cause: &str, ty: &str, place: &str, amount| {
+            let part = measured.part(format!("{cause} in {ty}"), place, amount, Certainty::High);
+            part.with_layout_of(Some(ty.to_owned()))
+        };
+        let clauses = |parts: &[Part]| {
+            let parts: Vec<&Part> = parts.iter().collect();
+            let text = of_metric(["x86-64", "x32"], &measured.unexplained(&parts, None), &parts);
+            text.split_once("): ").map(|(_, clauses)| clauses.to_owned()).unwrap_or_default()
+        };
+        let node = [of_type("pointers", "Node", "a.c:3", -20_000), of_type("long", "Node", "a.c:3", -1_000)];
+        let each = "20 points are pointers in Node (a.c:3), 1.0 long in Node (a.c:3)";
+        let mut parts = node.to_vec();
+        parts.push(of_type("pointers", "elf", "a.c:72", -60_000));
+        parts.push(of_type("holes", "elf", "a.c:72", 60_000));
+        assert_eq!(clauses(&parts), format!("{each}; −1.0 not explained."), "a type that keeps its size");
+        parts.push(of_type("long", "elf", "a.c:72", -2_000));
+        assert_eq!(
+            clauses(&parts),
+            "20 points are pointers in Node (a.c:3), 2.0 pointers, holes and long in elf (a.c:72), 1.0 long in Node (a.c:3); −3.0 \
+             not explained."
+        );
+        // Another type in the same line, and more objects of the type.
+        let mut parts = node.to_vec();
+        parts.push(of_type("holes", "Leaf", "a.c:3", 1_000));
+        parts.push(measured.part("more Node", "a.c:3", 2_000, Certainty::High));
+        assert_eq!(
+            clauses(&parts),
+            "20 points are pointers in Node (a.c:3), −2.0 more Node (a.c:3), 1.0 long in Node (a.c:3), −1.0 holes in Leaf (a.c:3); \
+             2.0 not explained."
+        );
     }
 
     #[test]

@@ -16,17 +16,20 @@ use widthwise_anatomy::Certainty;
 /// one.
 pub fn of_type(measured: &Measured, pair: &TypedPair, most: Certainty) -> Vec<Part> {
     let place = sanitize::line(&pair.site.location());
-    let mut sums: BTreeMap<(String, Certainty), i64> = BTreeMap::new();
+    let mut sums: BTreeMap<(String, Certainty, Option<String>), i64> = BTreeMap::new();
     for part in &pair.parts {
         let (cause, own) = cause(pair, &part.cause, part.bytes);
         let own = own.unwrap_or(part.certainty);
-        *sums.entry((cause, own.min(most))).or_default() += part.bytes;
+        let is_layout = matches!(part.cause, Cause::Layout { .. });
+        let layout_of = pair.ty.as_ref().filter(|_| is_layout).map(shown);
+        *sums.entry((cause, own.min(most), layout_of)).or_default() += part.bytes;
     }
     let detail = typed_detail(pair);
     sums.into_iter()
         .filter(|(_, bytes)| *bytes != 0)
-        .map(|((cause, certainty), bytes)| {
-            measured.part(cause, place.clone(), bytes, certainty).with_detail(detail.clone())
+        .map(|((cause, certainty, layout_of), bytes)| {
+            let part = measured.part(cause, place.clone(), bytes, certainty);
+            part.with_detail(detail.clone()).with_layout_of(layout_of)
         })
         .collect()
 }

@@ -68,6 +68,7 @@ fn of_heap(measured: &Measured, heap: &HeapParts, recordings: &Recordings) -> Ve
         measured
             .part(part.cause.clone(), part.place.clone(), part.amount, certainty)
             .with_detail(part.detail.clone())
+            .with_layout_of(part.layout_of.clone())
     });
     let mut parts: Vec<Part> = carried.collect();
     let late = elsewhere(a) - elsewhere(b);
@@ -266,7 +267,9 @@ mod tests {
     #[test]
     fn the_parts_sum_to_the_difference_of_the_readings() {
         let measured = measured(100_000, 60_000);
-        let site = measured.part("smaller blocks", "a.c:1", -20_000, Certainty::High);
+        let site = measured
+            .part("smaller blocks", "a.c:1", -20_000, Certainty::High)
+            .with_layout_of(Some("Node".to_owned()));
         let heap = HeapParts {
             allocated: [allocated(40_000, 64_000, 1000, 8), allocated(20_000, 32_000, 1000, 4)],
             parts: &[site],
@@ -287,6 +290,7 @@ mod tests {
                 ("stacks", -1_000),
             ]
         );
+        assert_eq!(parts[0].layout_of.as_deref(), Some("Node"));
         // Blocks are counted; so few pages may be those of another run.
         let certainties: Vec<&str> = parts.iter().map(|part| part.certainty.name()).collect();
         assert_eq!(certainties, ["high", "high", "high", "low", "low", "low"]);
