@@ -51,6 +51,8 @@ pub struct Output {
     pub trigger: String,
     /// The names of the counted events.
     pub events: Vec<String>,
+    /// The emulated caches: `I1 32 KiB 8-way`, likewise D1 and LL, the last level.
+    pub caches: Vec<String>,
     /// The costs, each function of each source file, or each code address, once.
     pub costs: Vec<Cost>,
     names: Vec<String>,
@@ -223,6 +225,19 @@ impl Default for Reader {
     }
 }
 
+/// The emulated cache that a description is of: `LL cache: 33554432 B, 64 B, 16-way associative`.
+fn cache(description: &str) -> Option<String> {
+    let (name, shape) = description.split_once(" cache:")?;
+    let mut parts = shape.split(", ");
+    let bytes: u64 = parts.next()?.trim().strip_suffix(" B")?.parse().ok()?;
+    let ways = parts.nth(1)?.trim_end_matches(" associative");
+    let size = match bytes {
+        1_048_576.. if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes >> 10),
+    };
+    Some(format!("{name} {size} {ways}"))
+}
+
 impl Reader {
     fn line(&mut self, line: &[u8]) -> Result<(), &'static str> {
         match line.first() {
@@ -248,6 +263,7 @@ impl Reader {
                 if let Some(trigger) = value.strip_prefix("Trigger:") {
                     self.output.trigger = trigger.trim().to_owned();
                 }
+                self.output.caches.extend(cache(value));
             }
             "positions" => {
                 let has = |word: &str| value.split_whitespace().any(|one| one == word);

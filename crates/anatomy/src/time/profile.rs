@@ -83,6 +83,8 @@ pub struct Profile {
     pub tool: Counts,
     /// How many processes there were.
     pub processes: usize,
+    /// The emulated caches, as [`Output::caches`] has them.
+    pub caches: Vec<String>,
 }
 
 impl Profile {
@@ -114,6 +116,7 @@ impl Profile {
         names: &mut CodeNames,
     ) -> Result<(), ProfileError> {
         check(outputs)?;
+        self.caches = outputs.first().map(|output| output.caches.clone()).unwrap_or_default();
         for output in outputs {
             let maps = maps.and_then(|maps| maps.get(&output.process));
             for cost in output.by_function() {

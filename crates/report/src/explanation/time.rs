@@ -24,6 +24,8 @@ pub struct Time<'a> {
     pub recordings: [usize; 2],
     /// What the x32 runtime and valgrind's own library did; in no row.
     pub tools: [Counts; 2],
+    /// The emulated caches of each variant's recordings; empty where they are not known.
+    pub caches: [Vec<String>; 2],
     /// Whether the x32 runtime ran each variant.
     pub through_runtime: [bool; 2],
     /// Why page faults are in no row, if they are not.
@@ -87,7 +89,10 @@ const MISSES: [fn(&Counts) -> u64; 3] =
 
 impl Time<'_> {
     fn kinds(&self) -> impl Iterator<Item = Kind> + use<'_> {
-        let is_withheld = |kind: &Kind| kind.is_shared() && self.are_withheld(kind.count);
+        let is_withheld = |kind: &Kind| {
+            kind.is_shared() && self.are_withheld(kind.count)
+                || kind.metric == "cache_misses" && self.have_different_caches()
+        };
         let emulated: Vec<Kind> = EMULATED.into_iter().filter(|kind| !is_withheld(kind)).collect();
         emulated.into_iter().chain(self.without_page_faults.is_none().then_some(PAGE_FAULTS))
     }
@@ -188,6 +193,24 @@ impl Time<'_> {
         sentences
     }
 
+    /// Whether the recordings were made with different emulated caches, as far as these are known.
+    fn have_different_caches(&self) -> bool {
+        let [own, other] = &self.caches;
+        !own.is_empty() && !other.is_empty() && own != other
+    }
+
+    /// The emulated caches, in a sentence.
+    fn emulated_caches(&self) -> Option<String> {
+        let [own, other] = self.caches.each_ref().map(|caches| caches.join(", "));
+        if self.have_different_caches() {
+            let [a, b] = self.names;
+            return Some(format!(
+                "The emulated caches of {a} are {own}, those of {b} {other}: cache misses are not compared."
+            ));
+        }
+        (!own.is_empty()).then(|| format!("The emulated caches: {own}."))
+    }
+
     /// What was counted how, and how well it repeats.
     fn method(&self) -> Vec<String> {
         let mut sentences = vec![
@@ -195,6 +218,7 @@ impl Time<'_> {
              and have no time."
                 .to_owned(),
         ];
+        sentences.extend(self.emulated_caches());
         let repeated = self.rows.iter().fold(Counts::default(), |sum, row| sum + row.spread);
         let unsteady: Vec<&str> =
             self.kinds().filter(|kind| (kind.count)(&repeated) > 0).map(|kind| kind.words).collect();
@@ -332,6 +356,7 @@ impl Section for Time<'_> {
             "variant": counts(&self.total(1)),
             "recordings": self.recordings,
             "tools": { "baseline": self.tools[0].instructions, "variant": self.tools[1].instructions },
+            "caches": { "baseline": self.caches[0], "variant": self.caches[1] },
             "page_faults_missing": self.without_page_faults,
             "cpu_time": {
                 "differs": self.verdict.direction != 0,

@@ -69,11 +69,13 @@ pub fn section<'a>(names: [&'a str; 2], campaign: &Path, top: usize) -> Result<T
     let verdict = comparison.cpu_time(names[0], names[1]);
     let [a, b] = sides.as_slice() else { return Err("two variants are compared".to_owned()) };
     let tool = |side: &Side| side.profiles.first().map_or(Counts::default(), |profile| profile.tool);
+    let caches = |side: &Side| side.profiles.first().map_or(Vec::new(), |profile| profile.caches.clone());
     Ok(Time {
         names,
         rows: time::rows(&a.profiles, &b.profiles),
         recordings: [a.profiles.len(), b.profiles.len()],
         tools: [tool(a), tool(b)],
+        caches: [caches(a), caches(b)],
         through_runtime: [a.through_runtime, b.through_runtime],
         without_page_faults: a.without_page_faults.clone().or_else(|| b.without_page_faults.clone()),
         verdict,

@@ -9,6 +9,9 @@ creator: callgrind-3.19.0
 pid: 4711
 cmd:  ./x 1
 desc: Trigger: Program termination
+desc: I1 cache: 32768 B, 64 B, 8-way associative
+desc: D1 cache: 49152 B, 64 B, 12-way associative
+desc: LL cache: 268435456 B, 64 B, direct-mapped
 
 positions: line
 events: Ir I1mr ILmr Bcm
@@ -54,6 +57,7 @@ fn costs_are_exclusive_and_names_are_uncompressed() {
     let output = read(FILE.as_bytes()).expect("a file");
     assert_eq!((output.command.as_str(), output.process), ("./x 1", 4711));
     assert_eq!(output.trigger, "Program termination");
+    assert_eq!(output.caches, ["I1 32 KiB 8-way", "D1 48 KiB 12-way", "LL 256 MiB direct-mapped"]);
     let main = found(&output, "main");
     assert_eq!((output.object(main), output.file(main)), ("/x", "file1.c"));
     assert_eq!((main.counts.instructions, main.counts.first_level_misses), (25, 1));

@@ -30,6 +30,7 @@ fn time(direction: i64) -> Time<'static> {
         ],
         recordings: [2, 2],
         tools: [Counts::default(), counts(5, 0, 0)],
+        caches: [(); 2].map(|()| vec!["I1 32 KiB 8-way".to_owned(), "LL 32 MiB 16-way".to_owned()]),
         through_runtime: [false; 2],
         without_page_faults: None,
         verdict: CpuTime {
@@ -58,6 +59,16 @@ fn the_sentence_names_the_function_with_the_largest_share() {
                     page faults, 20 points of them in the loader: start-up and symbols than x86-64.";
     assert!(text.contains(sentence), "{text}");
     assert!(text.contains("emulated processor"), "{text}");
+    assert!(text.contains("The emulated caches: I1 32 KiB 8-way, LL 32 MiB 16-way."), "{text}");
+}
+
+#[test]
+fn recordings_with_different_emulated_caches_are_named() {
+    let mut time = time(-1);
+    time.caches[1].pop();
+    let text = plain(time, 200);
+    assert!(text.contains("those of x32 I1 32 KiB 8-way: cache misses are not compared."), "{text}");
+    assert!(!text.contains("fewer last-level cache misses"), "{text}");
 }
 
 #[test]
