@@ -36,6 +36,7 @@ pub const SHARED_WITH_RUNTIME: [&str; 3] = ["branch_misses", "cache_references",
 
 const CACHEGRIND: Tool = Tool {
     options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
+    has_caches: true,
     file: "--cachegrind-out-file",
 };
 

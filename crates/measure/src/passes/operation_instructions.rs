@@ -32,6 +32,7 @@ const CALLGRIND: Tool = Tool {
         "--compress-strings=no",
         "--compress-pos=no",
     ],
+    has_caches: false,
     file: "--callgrind-out-file",
 };
 

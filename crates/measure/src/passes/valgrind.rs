@@ -22,6 +22,8 @@ pub(super) const SLOWER: u32 = 100;
 pub(super) struct Tool {
     /// Its options.
     pub options: &'static [&'static str],
+    /// Whether it emulates caches: callgrind refuses their sizes otherwise.
+    pub has_caches: bool,
     /// The option that names its output.
     pub file: &'static str,
 }
@@ -38,7 +40,9 @@ pub(super) fn empty(folder: &Path) -> Result<(), RunError> {
 /// The same start under a tool of valgrind; each process writes a file into the folder.
 pub(super) fn before(start: &LaunchSpec, tool: &Tool, folder: &Path) -> LaunchSpec {
     let mut own: Vec<OsString> = tool.options.iter().map(OsString::from).collect();
-    own.extend(caches());
+    if tool.has_caches {
+        own.extend(caches());
+    }
     // `%p` is the process's number.
     own.push(bytes::os(&format!("{}={}/%p", tool.file, escaped(folder))));
     under(start, &own)
