@@ -154,3 +154,15 @@ fn a_withheld_verdict_has_no_interval_drawn() {
     let row = rows.iter().find(|row| row.contains("fast-math")).expect("its row is kept");
     assert!(!row.contains("<svg") && row.contains("withheld"), "{row}");
 }
+
+#[test]
+fn the_control_of_a_forest_has_its_figures_once() {
+    let html = render(&laid(12).comparison());
+    let forests =
+        html.split("<figure class=\"forest\">").nth(1).and_then(|rest| rest.split("</figure>").next());
+    let rows: Vec<&str> = forests.unwrap_or_default().split("<div class=\"row\">").collect();
+    let own = rows.iter().find(|row| row.contains("A/A</span> <span class=\"quiet\">"));
+    let figures =
+        own.and_then(|row| row.split("class=\"quiet\">").nth(1)).unwrap_or_else(|| panic!("{rows:?}"));
+    assert!(figures.contains('…') || figures.contains('±'), "{figures}");
+}

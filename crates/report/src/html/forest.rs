@@ -159,12 +159,16 @@ fn without_ratio(comparison: &Comparison, verdict: &Verdict) -> Markup {
     row(name(comparison, &verdict.variant), instead(&label), value(verdict))
 }
 
-/// The word or the figures; a verdict without a difference has both.
+/// The word or the figures; a verdict without a difference has both. The A/A control has its name in place of the word.
 fn value(verdict: &Verdict) -> Markup {
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let figures = wording::numbers(verdict).filter(|_| is_open);
+    let word = match verdict.is_control() && figures.is_some() {
+        true => "A/A".to_owned(),
+        false => wording::interval(verdict),
+    };
     html! {
-        span class=(verdict.word.name()) { (prose(&sanitize::line(&wording::interval(verdict)))) }
+        span class=(verdict.word.name()) { (prose(&sanitize::line(&word))) }
         @if let Some(figures) = figures { " " span class="quiet" { (prose(&sanitize::line(&figures))) } }
     }
 }
