@@ -146,6 +146,16 @@ static __attribute__((noinline)) void touch(volatile char *at) {
 }
 "#;
 
+/// The functions of ./a64 and of another program, as JSON.
+fn counted(lab: &Laboratory, other: &str) -> Value {
+    let output = lab.compare(&["./a64", other, "--rounds", "1", "--functions"]);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let document = lab.widthwise("explain --time --json").json();
+    assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
+    sums(&document);
+    document
+}
+
 #[test]
 fn local_functions_of_one_name_are_rows_of_their_files_in_every_abi() {
     let lab = Laboratory::new();
@@ -157,11 +167,7 @@ fn local_functions_of_one_name_are_rows_of_their_files_in_every_abi() {
     lab.gcc("-O1 -g -DTIMES=3 -m32 -idirafter /usr/include/x86_64-linux-gnu first.c second.c -o b32");
     lab.gcc("-O1 -g -DTIMES=3 -mx32 -idirafter /usr/include/x86_64-linux-gnu first.c second.c -o bx32");
     for other in ["./b32", "./bx32"] {
-        let output = lab.compare(&["./a64", other, "--rounds", "1", "--functions"]);
-        assert_eq!(output.status, Some(0), "{output:?}");
-        let document = lab.widthwise("explain --time --json").json();
-        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
-        sums(&document);
+        let document = counted(&lab, other);
         let rows = document["sections"]["time"]["rows"].as_array().unwrap();
         let named = |name: &str| {
             let is_it = |row: &&Value| row["name"].as_str().unwrap().split(' ').next() == Some(name);
@@ -214,11 +220,7 @@ fn stubs_are_in_a_row_of_their_own_and_thunks_and_lines_are_those_of_the_program
     lab.gcc("-O1 -g -fno-builtin -m32 -fPIE -pie -idirafter /usr/include/x86_64-linux-gnu calls.c -o b32");
     lab.gcc("-O1 -g -fno-builtin -mx32 -idirafter /usr/include/x86_64-linux-gnu calls.c -o bx32");
     for other in ["./b32", "./bx32"] {
-        let output = lab.compare(&["./a64", other, "--rounds", "1", "--functions"]);
-        assert_eq!(output.status, Some(0), "{output:?}");
-        let document = lab.widthwise("explain --time --json").json();
-        assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
-        sums(&document);
+        let document = counted(&lab, other);
         let line = CALLS.lines().position(|line| line.contains("// work")).unwrap() + 1;
         let work = row(&document, "work");
         let place = work["where"].as_str().unwrap();

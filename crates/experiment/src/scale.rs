@@ -405,7 +405,7 @@ pub struct Moment {
     pub private_dirty: u64,
     /// Resident sizes; shared pages count in each.
     pub resident: u64,
-    /// Memory of the process tree: a page counts once, whoever else on the machine has it, and the x32 runtime's pages do
+    /// Memory of the process tree: a page counts once, even if other programs have it too, and the x32 runtime's pages do
     /// not. Absent in campaigns recorded without it.
     #[serde(default)]
     pub tree: Option<u64>,

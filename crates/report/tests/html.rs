@@ -145,12 +145,17 @@ fn drawings_have_descriptions_with_their_numbers() {
     assert!(html.contains(&format!("<title>{SLOW}: +3")));
 }
 
+/// The rows of the first picture of differences.
+fn forest(html: &str) -> Vec<&str> {
+    let forests =
+        html.split("<figure class=\"forest\">").nth(1).and_then(|rest| rest.split("</figure>").next());
+    forests.unwrap_or_default().split("<div class=\"row\">").collect()
+}
+
 #[test]
 fn a_withheld_verdict_has_no_interval_drawn() {
     let html = render(&laid(12).comparison());
-    let forests =
-        html.split("<figure class=\"forest\">").nth(1).and_then(|rest| rest.split("</figure>").next());
-    let rows: Vec<&str> = forests.unwrap_or_default().split("<div class=\"row\">").collect();
+    let rows = forest(&html);
     let row = rows.iter().find(|row| row.contains("fast-math")).expect("its row is kept");
     assert!(!row.contains("<svg") && row.contains("withheld"), "{row}");
 }
@@ -158,9 +163,7 @@ fn a_withheld_verdict_has_no_interval_drawn() {
 #[test]
 fn the_control_of_a_forest_has_its_figures_once() {
     let html = render(&laid(12).comparison());
-    let forests =
-        html.split("<figure class=\"forest\">").nth(1).and_then(|rest| rest.split("</figure>").next());
-    let rows: Vec<&str> = forests.unwrap_or_default().split("<div class=\"row\">").collect();
+    let rows = forest(&html);
     let own = rows.iter().find(|row| row.contains("A/A</span> <span class=\"quiet\">"));
     let figures =
         own.and_then(|row| row.split("class=\"quiet\">").nth(1)).unwrap_or_else(|| panic!("{rows:?}"));

@@ -191,7 +191,7 @@ impl Profile {
             // The x32 runtime, and what valgrind adds, stay what they are.
             _ if module == Module::Tool => (module, None, Source::Unknown, None),
             Code::Stub => (Module::Stubs, None, Source::Unknown, None),
-            // As valgrind has them: so that they are in the same row, whoever names the code.
+            // As valgrind has them, so that they are in one row for every ABI.
             Code::UnknownStub => (Module::Unknown, None, Source::Unknown, None),
             Code::Unnamed => (module, None, Source::Unknown, None),
             Code::Function { symbol, file: "", place } => (module, Some(symbol), Source::Unknown, place),

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_a_library_once_whoever_else_maps_it_and_not_the_x32_runtime() {
+    fn a_tree_has_a_library_once_and_the_x32_runtime_not_at_all() {
         let mapping = |inode, resident, pss, private| Mapping {
             file: (1, inode),
             amounts: Amounts { resident, pss, ..Amounts::default() },

@@ -145,30 +145,7 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
     // Points count in the direction of the difference.
     let sign = if is_less { -1.0 } else { 1.0 };
     if !rest.is_clear() {
-        let Basis::Judged(word) = rest.basis else {
-            return format!("{noun}: {baseline} has {from}, {variant} {to}; the two were not judged.");
-        };
-        let reason = rest.verdict_reason.as_ref().map_or(".".to_owned(), |reason| format!(": {reason}"));
-        let says = format!(
-            "{variant} and {baseline}, {noun}: {} ({baseline} {from}, {variant} {to}){reason}",
-            word.text()
-        );
-        // The whole is not known to differ; some of its parts may be.
-        let known: Vec<&Part> = parts.iter().copied().filter(|part| part.is_named()).collect();
-        let which = match word {
-            // The spread may be unknown.
-            Word::Withheld | Word::NoData => "of certainty medium or high",
-            _ => "beyond the spread of the recordings",
-        };
-        // No word of this sentence gives the direction.
-        let direction = if is_less { "less" } else { "more" };
-        return match points(rest, &known, sign) {
-            points if points.is_empty() => says,
-            points => {
-                let points = points.join(", ");
-                format!("{says} Parts {which}, positive where {variant} has {direction}: {points}.")
-            }
-        };
+        return unclear([baseline, variant], [&from, &to], rest, parts, sign);
     }
     let Wording { verb, less, more, object, .. } = wording(rest.metric).unwrap_or(&OTHER);
     let is_judged_less = match rest.basis {
@@ -233,6 +210,41 @@ pub fn of_metric([baseline, variant]: [&str; 2], rest: &Unexplained, parts: &[&P
     }
     text.push('.');
     text
+}
+
+/// A metric in which no difference was established, or that was not judged: the values, and the parts that are known to differ.
+fn unclear(
+    [baseline, variant]: [&str; 2],
+    [from, to]: [&str; 2],
+    rest: &Unexplained,
+    parts: &[&Part],
+    sign: f64,
+) -> String {
+    let noun = noun(rest.metric);
+    let Basis::Judged(word) = rest.basis else {
+        return format!("{noun}: {baseline} has {from}, {variant} {to}; the two were not judged.");
+    };
+    let reason = rest.verdict_reason.as_ref().map_or(".".to_owned(), |reason| format!(": {reason}"));
+    let says = format!(
+        "{variant} and {baseline}, {noun}: {} ({baseline} {from}, {variant} {to}){reason}",
+        word.text()
+    );
+    // The whole is not known to differ; some of its parts may be.
+    let known: Vec<&Part> = parts.iter().copied().filter(|part| part.is_named()).collect();
+    let which = match word {
+        // The spread may be unknown.
+        Word::Withheld | Word::NoData => "of certainty medium or high",
+        _ => "beyond the spread of the recordings",
+    };
+    // No word of this sentence gives the direction.
+    let direction = if sign < 0.0 { "less" } else { "more" };
+    match points(rest, &known, sign) {
+        points if points.is_empty() => says,
+        points => {
+            let points = points.join(", ");
+            format!("{says} Parts {which}, positive where {variant} has {direction}: {points}.")
+        }
+    }
 }
 
 /// By what the typical values differ, if that is another share than the verdict's, of paired runs: the points are those of the typical

@@ -30,7 +30,7 @@ pub fn is_recorded(campaign: &Path) -> bool {
     campaign.join("functions").is_dir()
 }
 
-/// What a reader of a campaign without counted functions is told, if the CPU times of two variants differ.
+/// The remark where the CPU times of two variants differ and their functions were not counted.
 pub fn uncounted(names: [&str; 2], comparison: &Comparison, campaign: &Path) -> Option<String> {
     let CpuTime { direction, says, .. } = comparison.cpu_time(names[0], names[1]);
     (direction != 0).then(|| {
