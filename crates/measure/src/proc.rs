@@ -8,6 +8,7 @@ pub(crate) mod meminfo;
 pub(crate) mod memory_stat;
 pub(crate) mod pagemap;
 pub(crate) mod process;
+pub(crate) mod shared_once;
 pub(crate) mod smaps;
 pub(crate) mod statm;
 pub mod taskstats;

@@ -14,7 +14,6 @@ mod downsample;
 pub(crate) mod marks;
 mod overhead_budget;
 mod seen;
-pub(crate) mod shared_once;
 mod thread;
 mod watch;
 

@@ -12,9 +12,9 @@ use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Mo
 use crate::proc::clock::now;
 use crate::proc::descendants;
 use crate::proc::process::{LastReading, ProcessHandle, Texts};
+use crate::proc::shared_once::SharedOnce;
 use crate::proc::smaps::Mapping;
 use crate::proc::{meminfo, smaps};
-use crate::sampler::shared_once::SharedOnce;
 
 /// Moments are at least this far apart, and at least a multiple of what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);

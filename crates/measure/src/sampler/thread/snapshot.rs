@@ -8,9 +8,9 @@ use super::{is_gone, SamplerThread};
 use crate::proc::clock::thread_cpu;
 use crate::proc::descendants;
 use crate::proc::process::{LastReading, Texts};
+use crate::proc::shared_once::SharedOnce;
 use crate::proc::smaps;
 use crate::sampler::overhead_budget::OverheadBudget;
-use crate::sampler::shared_once::SharedOnce;
 
 /// And of each resident byte (40 MB took 1.1 ms when none of it was in the reader's caches).
 const COST_OF_BYTE: f64 = 0.025;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use widthwise_experiment::memory::Amounts;
 
-use crate::proc::smaps::{self, Mapping};
+use super::smaps::{self, Mapping};
 
 /// The tree's figures for each mapping, counting memory shared by its processes once. PSS separates private
 /// memory from memory shared with outsiders where no file backs it; pages of files and of the vDSO count fully,
