@@ -49,12 +49,10 @@ fn an_optional_value_without_an_equals_sign_is_refused_with_a_correction() {
 }
 
 #[test]
-fn a_format_of_report_is_named_where_a_verb_does_not_have_it_and_no_option_is_a_value() {
+fn the_series_is_named_as_a_format_of_report_and_no_option_is_a_value() {
     let lab = with_work();
     for (words, hint) in [
-        ("compare work.c --csv", "`widthwise report --csv=FILE` writes this format"),
-        ("compare work.c --markdown=a.md", "`widthwise report --markdown=FILE`"),
-        ("scale work.c --html=a.html", "`widthwise report --html=FILE`"),
+        ("compare work.c --series", "`widthwise report --series=FILE` writes this format"),
         ("scale work.c --cpus 0", "unexpected argument '--cpus'"),
         ("scale work.c --concurrent", "unexpected argument '--concurrent'"),
         ("compare work.c --alocator glibc", "a similar argument exists: '--allocator'"),
@@ -64,6 +62,25 @@ fn a_format_of_report_is_named_where_a_verb_does_not_have_it_and_no_option_is_a_
         assert!(!output.stderr.contains("as a value"), "{words}: {output:?}");
     }
     assert!(lab.widthwise("exec --stast ./work").stderr.contains("use '-- --stast'"));
+}
+
+#[test]
+fn a_campaign_writes_the_formats_that_report_writes_of_it() {
+    let lab = with_work();
+    let all = "--html=out.html --markdown=out.md --json=out.json --csv=out.csv";
+    let formats = ["html", "markdown", "json", "csv"];
+    for words in ["compare work.c --cpus any --abi x86-64", "scale work.c --abi x86-64 --processes 1"] {
+        let measured = lab.widthwise(&format!("{words} --rounds 1 --warmup 0 {all} -- 1"));
+        assert_eq!(measured.status, Some(0), "{measured:?}");
+        assert!(measured.stdout.contains("report.html"), "the terminal's text is missing: {measured:?}");
+        for (format, file) in formats.iter().zip(["out.html", "out.md", "out.json", "out.csv"]) {
+            let written = lab.read(file);
+            assert!(!written.is_empty());
+            assert_eq!(lab.widthwise(&format!("report --{format}")).stdout, written, "{words} --{format}");
+        }
+    }
+    let two = lab.widthwise("compare work.c --csv --markdown=-");
+    two.refuses(2, &["--markdown and --csv both write to standard output"]);
 }
 
 #[test]

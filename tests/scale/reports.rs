@@ -41,7 +41,7 @@ fn every_format_shows_the_same_campaign() {
     );
     assert_eq!(output.status, Some(0), "{output:?}");
     assert!(output.stdout.contains("speed-up") && output.stdout.contains("Detection floor"), "{output:?}");
-    let made = lab.widthwise("report --html=out.html --csv=out.csv --json=out.json");
+    let made = lab.widthwise("report --html=out.html --csv=out.csv --json=out.json --markdown=out.md");
     assert_eq!(made.status, Some(0), "{made:?}");
     let json: Value = serde_json::from_str(&lab.read("out.json")).unwrap();
     assert_eq!(complaints(REPORT, &json), [""; 0]);
@@ -62,6 +62,7 @@ fn every_format_shows_the_same_campaign() {
     assert!(html.contains(command) && html.contains("Seed <code>") && html.contains("[program]"), "{html}");
     let text = unfolded(&output.stdout);
     assert!(text.contains(" hold "), "{text}");
+    shows_the_tables_in_markdown(&lab.read("out.md"), &json);
     // A busy machine has no best throughput.
     assert!(!text.contains("best measured throughput") || text.contains(" events/s with "), "{text}");
     assert!(!text.contains("−0.0 %") && !text.contains("+0.0 %"), "{text}");
@@ -69,6 +70,23 @@ fn every_format_shows_the_same_campaign() {
     let (low, high) = (figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
     assert!(low <= estimate(figure) && estimate(figure) <= high);
     assert_eq!(html, lab.read(".widthwise/latest/report.html"));
+}
+
+/// A table for each of the JSON's, with a row for each number of processes, all of one width.
+fn shows_the_tables_in_markdown(markdown: &str, json: &Value) {
+    let blocks: Vec<&str> = markdown.split("\n\n").collect();
+    for table in json["tables"].as_array().unwrap() {
+        let [variant, mode, placement] =
+            ["variant", "mode", "placement"].map(|field| table[field].as_str().unwrap());
+        let title = format!("**{variant} · {mode} · {placement}**");
+        let place = blocks.iter().position(|block| *block == title).expect("a title");
+        let lines: Vec<&str> = blocks[place + 1].lines().collect();
+        assert_eq!(lines.len(), 2 + table["rows"].as_array().unwrap().len(), "{markdown}");
+        let bars = |line: &str| line.matches('|').count();
+        assert!(lines.iter().all(|line| bars(line) == bars(lines[0]) && bars(line) > 6), "{markdown}");
+    }
+    let sentences = blocks.iter().find(|block| block.starts_with("- ")).expect("sentences");
+    assert!(sentences.contains("Detection floor") && sentences.contains(" hold "), "{markdown}");
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! The campaign as Markdown: for issues, pull requests and commit messages.
+//! A comparison as Markdown: for issues, pull requests and commit messages.
+
+pub mod escape;
 
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
@@ -7,10 +9,8 @@ use widthwise_verdict::Word;
 use crate::columns::Columns;
 use crate::comparison::Comparison;
 use crate::format;
-use crate::{by_metric, diff, memory, order, report_text, sanitize, x32_runtime};
-
-/// The most diff lines to show: a comment in a pull request should not contain a whole file.
-const DIFF_LINES: usize = 40;
+use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
+use escape::{code, escaped, fenced};
 
 /// Memory over time: how it was read, and what it is for at the peak, with each variant's savings.
 fn memory_notes(comparison: &Comparison) -> Vec<String> {
@@ -172,60 +172,4 @@ fn cell(comparison: &Comparison, name: &str, is_baseline: bool, metric: Metric) 
         comparison.figure(name, metric)
     };
     escaped(&sanitize::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
-}
-
-/// Escapes every character that Markdown, its tables or HTML could interpret (CommonMark 2.4: any ASCII
-/// punctuation may be escaped).
-pub fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '&' => shown.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' | '@' => {
-                shown.push('\\');
-                shown.push(c);
-            }
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// A code span with a longer fence than any run of backticks inside (CommonMark 6.1).
-fn code(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let fence = "`".repeat(longest_run(text) + 1);
-    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    format!("{fence}{space}{text}{space}{fence}")
-}
-
-/// A code block of a diff, likewise (CommonMark 4.5), truncated if it is too long for a comment.
-fn fenced(text: &str) -> String {
-    let fence = "`".repeat(longest_run(text).max(2) + 1);
-    let shown = diff::shortened(text, DIFF_LINES).join("\n");
-    format!("{fence}diff\n{shown}\n{fence}")
-}
-
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fence_is_longer_than_any_run_of_backticks_inside() {
-        assert_eq!(code("a ``b`` c"), "```a ``b`` c```");
-        assert!(fenced("````\nevil").starts_with("`````diff\n"));
-    }
-
-    #[test]
-    fn table_signs_and_markup_are_escaped() {
-        assert_eq!(escaped("a|b <i> *c*"), "a\\|b &lt;i&gt; \\*c\\*");
-    }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::comparison::Comparison;
 use crate::scale::{self, Scaling};
-use crate::{csv, html, json, terminal};
+use crate::{csv, html, json, markdown, terminal};
 
 /// A report, by the kind of its campaign.
 #[derive(Debug)]
@@ -31,6 +31,14 @@ impl Report<'_> {
         match self {
             Report::Comparison(comparison) => html::render(comparison),
             Report::Scaling(scaling) => scale::html(scaling),
+        }
+    }
+
+    /// Markdown, with a final line end.
+    pub fn markdown(&self) -> String {
+        match self {
+            Report::Comparison(comparison) => markdown::render(comparison),
+            Report::Scaling(scaling) => scale::markdown(scaling),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use widthwise_experiment::scale::{GroupRun, Memory, Moment, Plan, Purpose};
-use widthwise_report::scale::{html, terminal, Scaling};
+use widthwise_report::scale::{html, markdown, terminal, Scaling};
 use widthwise_report::text::Palette;
 use widthwise_report::Report;
 use widthwise_verdict::scaling_summary::{summarise, Question};
@@ -192,4 +192,15 @@ fn memory_is_compared_by_the_process_tree_and_the_x32_runtimes_own_is_stated() {
     assert!(text.contains("memory 0.0 %") && text.contains("memory of all"), "{text}");
     let sentence = "b: the memory of all leaves out the x32 runtime's own, at most 250 kB; PSS, USS and AnonPages include it.";
     assert!(text.contains(sentence) && !text.contains("a: the memory"), "{text}");
+}
+
+#[test]
+fn markup_in_a_reason_is_escaped_in_the_markdown_of_a_scaling_campaign() {
+    let mut runs = rounds(8);
+    for run in runs.iter_mut().filter(|run| run.cell.variant == "b") {
+        run.failure = Some("<script>|*x*\n# head".to_owned());
+    }
+    let text = with_scaling(&runs, |scaling| markdown(&scaling));
+    assert!(text.contains("&lt;script&gt;\\|\\*x\\*"), "{text}");
+    assert!(!text.contains("<script>") && !text.contains("\n# head"), "{text}");
 }

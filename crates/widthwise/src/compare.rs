@@ -37,6 +37,7 @@ use crate::compare::recorder::Recorder;
 use crate::explain::excerpts;
 use crate::failure::Failure;
 use crate::feasibility;
+use crate::formats::Formats;
 use crate::interrupt;
 use crate::load_report::{self, LoadedReport};
 use crate::measured_core;
@@ -85,9 +86,8 @@ pub struct Compare {
     /// Number of parallel builds
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
-    /// The report as JSON: instead of the terminal's, or in a file beside it
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
-    json: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Report")]
+    formats: Formats,
     /// Show every metric on the terminal
     #[arg(long, help_heading = "Report")]
     all_metrics: bool,
@@ -123,7 +123,7 @@ struct Session {
 impl Compare {
     /// Builds, measures, reports.
     pub fn run(&self) -> Result<(), Failure> {
-        output::check(&[("--json", &self.json)])?;
+        self.formats.check()?;
         let mut progress = Progress::new();
         let compilers = compiler::discover();
         let mut session = match &self.resume {
@@ -386,14 +386,14 @@ impl Compare {
         }
     }
 
-    /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
+    /// The report: the terminal's text or the formats asked for, and a page in the campaign's folder.
     fn report(&self, folder: &Path) -> Result<(), Failure> {
         let archive = Archive::read(folder).map_err(Failure::machine)?;
         let loaded = LoadedReport::new(&archive, None)?.with_heap(&archive);
         let excerpts = excerpts::of(&archive, &loaded.comparison()?, Some(folder))?;
         let inner_loops = micro::loops::of_campaign(&archive, &loaded.comparison()?);
         let loaded = loaded.with_explanations(excerpts).with_inner_loops(inner_loops);
-        loaded.publish(&self.json, self.all_metrics)
+        loaded.publish(&self.formats, self.all_metrics)
     }
 }
 

@@ -22,6 +22,7 @@ use widthwise_report::{
 use widthwise_verdict::{judge, Evidence, Judgement};
 
 use crate::failure::Failure;
+use crate::formats::Formats;
 use crate::interrupt;
 use crate::output::{self, short};
 use crate::session::experiment;
@@ -145,16 +146,14 @@ impl LoadedReport {
         }
     }
 
-    /// Writes the report of a campaign whose rounds have just ended: a page in its folder, the JSON, and the terminal's
-    /// text unless the JSON is on standard output. Fails if the program or a build failed.
-    pub fn publish(&self, as_json: &Option<PathBuf>, all_metrics: bool) -> Result<(), Failure> {
+    /// Writes the report of a campaign whose rounds have just ended: a page in its folder, the formats asked for, and the
+    /// terminal's text unless one of them is on standard output. Fails if the program or a build failed.
+    pub fn publish(&self, formats: &Formats, all_metrics: bool) -> Result<(), Failure> {
         let report = self.report();
         let page = self.folder.join("report.html");
         output::keep(&page, report.html().as_bytes())?;
-        if let Some(path) = as_json {
-            output::put(path, (report.json().map_err(Failure::machine)? + "\n").as_bytes())?;
-        }
-        if !output::is_stdout(as_json) {
+        formats.write(&report)?;
+        if !formats.is_on_stdout() {
             let options = terminal::Options {
                 width: output::width(),
                 all_metrics,

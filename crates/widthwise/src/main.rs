@@ -9,6 +9,7 @@ mod explain;
 mod failure;
 mod feasibility;
 mod file_capabilities;
+mod formats;
 mod interrupt;
 mod load_report;
 mod machines;

@@ -23,10 +23,6 @@ pub fn hint(words: &[OsString], message: &str) -> Option<String> {
     })
 }
 
-/// The formats that `report` alone writes, of a campaign of `compare` and of `scale`.
-const FORMATS: [(&str, &[&str]); 2] =
-    [("compare", &["--html", "--markdown", "--csv", "--series"]), ("scale", &["--html", "--csv"])];
-
 /// An unknown option of the verb in these words.
 fn unknown_option(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::InvalidArg) {
@@ -45,11 +41,10 @@ pub fn leave_out_useless_tip(words: &[OsString], error: &mut clap::Error) {
     }
 }
 
-/// How a format of `report` is had after a verb that measures.
+/// How the memory series, which `report` alone writes, is had after `compare`.
 pub fn format_hint(words: &[OsString], error: &clap::Error) -> Option<String> {
     let option = unknown_option(error)?.split('=').next().unwrap_or_default();
-    let verb = words.get(1)?.to_str()?;
-    let is_written_later = FORMATS.iter().any(|(of, formats)| *of == verb && formats.contains(&option));
+    let is_written_later = words.get(1)? == "compare" && option == "--series";
     is_written_later
         .then(|| format!("after the campaign, `widthwise report {option}=FILE` writes this format"))
 }

@@ -7,10 +7,11 @@ use widthwise_archive::Archive;
 use widthwise_experiment::request::Request;
 use widthwise_experiment::{percentage, Located, SourceLocation};
 use widthwise_report::text::Palette;
-use widthwise_report::{csv_memory, markdown, terminal, Report as Rendered};
+use widthwise_report::{csv_memory, terminal, Report as Rendered};
 
 use crate::explain::excerpts;
 use crate::failure::Failure;
+use crate::formats::Formats;
 use crate::interrupt;
 use crate::load_report::LoadedReport;
 use crate::micro;
@@ -29,18 +30,8 @@ pub struct Report {
     /// The campaign's folder
     #[arg(default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// HTML: one self-contained page (`-`: standard output)
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    html: Option<PathBuf>,
-    /// Markdown
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    markdown: Option<PathBuf>,
-    /// JSON (its schema: docs/json.md)
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    json: Option<PathBuf>,
-    /// CSV: one row for each reading
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
     /// The memory series as CSV: one row for each reading and part
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     series: Option<PathBuf>,
@@ -60,7 +51,7 @@ impl Report {
         interrupt::end_by_signal().map_err(Failure::machine)?;
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
         let mut loaded = LoadedReport::new(&archive, margin)?;
-        if self.html.is_some() {
+        if self.formats.has_page() {
             loaded = loaded.with_heap(&archive);
             if let Rendered::Comparison(comparison) = loaded.report() {
                 let excerpts = excerpts::of(&archive, &comparison, None)?;
@@ -70,34 +61,14 @@ impl Report {
             }
         }
         let report = loaded.report();
-        self.check_formats(&report)?;
-        let mut written = false;
-        if let Some(path) = &self.html {
-            output::put(path, report.html().as_bytes())?;
-            written = true;
-        }
-        if let (Some(path), Rendered::Comparison(comparison)) = (&self.markdown, &report) {
-            output::put(path, markdown::render(comparison).as_bytes())?;
-            written = true;
-        }
-        if let Some(path) = &self.json {
-            let text = report.json().map_err(Failure::machine)?;
-            output::put(path, format!("{text}\n").as_bytes())?;
-            written = true;
-        }
-        if let Some(path) = &self.csv {
-            let mut text = Vec::new();
-            report.csv(&mut text).map_err(Failure::machine)?;
-            output::put(path, &text)?;
-            written = true;
-        }
+        self.check_series(&report)?;
+        self.formats.write(&report)?;
         if let (Some(path), Rendered::Comparison(comparison)) = (&self.series, &report) {
             let mut text = Vec::new();
             csv_memory::write(comparison, &mut text).map_err(Failure::machine)?;
             output::put(path, &text)?;
-            written = true;
         }
-        if !written {
+        if !self.formats.is_any() && self.series.is_none() {
             let options = terminal::Options {
                 width: output::width(),
                 all_metrics: self.all_metrics,
@@ -123,8 +94,8 @@ impl Report {
         request.equal_within().map(Some).map_err(Failure::request)
     }
 
-    /// Refuses the formats that the campaign cannot be rendered in, before any file is written.
-    fn check_formats(&self, report: &Rendered) -> Result<(), Failure> {
+    /// Refuses a series of memory where the campaign has none, before any file is written.
+    fn check_series(&self, report: &Rendered) -> Result<(), Failure> {
         match report {
             Rendered::Comparison(comparison) if self.series.is_some() && comparison.memory.is_empty() => {
                 Err(Failure::request(
@@ -132,39 +103,27 @@ impl Report {
                 ))
             }
             Rendered::Comparison(_) => Ok(()),
-            Rendered::Scaling(_) => {
-                let flags = [("--markdown", &self.markdown), ("--series", &self.series)];
-                match flags.iter().find(|(_, path)| path.is_some()) {
-                    Some((flag, _)) => Err(Failure::request(format!(
-                        "{flag}: this is a campaign of `widthwise scale`, which is shown on the terminal, as --html, --json and \
-                         --csv"
-                    ))),
-                    None => Ok(()),
-                }
-            }
+            Rendered::Scaling(_) if self.series.is_some() => Err(Failure::request(
+                "--series: this is a campaign of `widthwise scale`, which has no series of memory classes",
+            )),
+            Rendered::Scaling(_) => Ok(()),
         }
     }
 
     /// Refuses a folder in place of a file, before anything is read. Where the file is optional, the folder is most likely
     /// the campaign.
     fn check_outputs(&self) -> Result<(), Failure> {
-        let outputs = [
-            ("--html=", "out.html", &self.html),
-            ("--markdown=", "out.md", &self.markdown),
-            ("--json=", "out.json", &self.json),
-            ("--csv=", "out.csv", &self.csv),
-            ("--series=", "series.csv", &self.series),
-        ];
+        let [html, markdown, json, csv] = self.formats.files();
+        let outputs = [html, markdown, json, csv, ("--series", "series.csv", &self.series)];
         for (flag, file, path) in outputs {
             if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {
                 let folder = path.display();
                 return Err(Failure::request(format!(
-                    "{}: {folder} is a folder, and a file is to be written: name one ({flag}{file}). A \
-                     campaign stands by itself: widthwise report {folder} {flag}{file}",
-                    flag.trim_end_matches([' ', '='])
+                    "{flag}: {folder} is a folder, and a file is to be written: name one ({flag}={file}). A \
+                     campaign stands by itself: widthwise report {folder} {flag}={file}"
                 )));
             }
         }
-        output::check(&outputs.map(|(flag, _, path)| (flag.trim_end_matches('='), path)))
+        output::check(&outputs.map(|(flag, _, path)| (flag, path)))
     }
 }

@@ -31,6 +31,7 @@ use crate::session;
 
 use crate::failure::Failure;
 use crate::feasibility;
+use crate::formats::Formats;
 use crate::interrupt;
 use crate::load_report::{self, end_at_once, LoadedReport};
 use crate::output::{self, short};
@@ -72,9 +73,8 @@ pub struct Scale {
     /// Number of parallel builds
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
-    /// The report as JSON: instead of the terminal's, or in a file beside it
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
-    json: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Report")]
+    formats: Formats,
 }
 
 /// What a session begins with.
@@ -99,7 +99,7 @@ struct Participant {
 impl Scale {
     /// Builds, measures, reports.
     pub fn run(&self) -> Result<(), Failure> {
-        output::check(&[("--json", &self.json)])?;
+        self.formats.check()?;
         let mut progress = Progress::new();
         let compilers = compiler::discover();
         let topology = Topology::here();
@@ -137,7 +137,7 @@ impl Scale {
         progress.end();
         end_at_once(&folder, &ended)?;
         let archive = Archive::read(&folder).map_err(Failure::request)?;
-        let reported = LoadedReport::new(&archive, None)?.publish(&self.json, false);
+        let reported = LoadedReport::new(&archive, None)?.publish(&self.formats, false);
         ended.and(reported)
     }
 

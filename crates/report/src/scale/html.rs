@@ -27,12 +27,7 @@ const MOST_MEMBERS: usize = 64;
 /// The page.
 pub fn page(report: &Scaling) -> String {
     let name = sanitize::line(&report.campaign.experiment.program.name);
-    let shown: Vec<&Table> = report
-        .summary
-        .tables
-        .iter()
-        .filter(|table| table.rows.iter().any(|row| row.runs > 0 || row.failure.is_some()))
-        .collect();
+    let shown: Vec<&Table> = report.summary.tables.iter().filter(|table| table.has_runs()).collect();
     let body = html! {
         body {
             header {

@@ -26,10 +26,7 @@ pub fn render(report: &Scaling, palette: &Palette, width: usize, page: Option<&s
         line("");
         picture.lines().for_each(|words| line(&format!("  {words}")));
     }
-    for table in &report.summary.tables {
-        if table.rows.iter().all(|row| row.runs == 0 && row.failure.is_none()) {
-            continue;
-        }
+    for table in report.summary.tables.iter().filter(|table| table.has_runs()) {
         line("");
         line(&format!("  {}", bold(palette, &title(table))));
         let columns = columns(table);

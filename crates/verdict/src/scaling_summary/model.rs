@@ -72,6 +72,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// Whether a run was made, be it one that failed.
+    pub fn has_runs(&self) -> bool {
+        self.rows.iter().any(|row| row.runs > 0 || row.failure.is_some())
+    }
+
     /// Memory of one more process, at least what each has written for itself. The line is below that if processes had less
     /// memory where they were more.
     pub fn one_more(&self) -> Option<f64> {

@@ -1,0 +1,62 @@
+//! Text that stays text in Markdown: escaped, in code spans, in fenced blocks.
+
+use crate::diff;
+
+/// The most diff lines to show: a comment in a pull request should not contain a whole file.
+const DIFF_LINES: usize = 40;
+
+/// Escapes every character that Markdown, its tables or HTML could interpret (CommonMark 2.4: any ASCII
+/// punctuation may be escaped).
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '&' => shown.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' | '@' => {
+                shown.push('\\');
+                shown.push(c);
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A code span with a longer fence than any run of backticks inside (CommonMark 6.1).
+pub fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let fence = "`".repeat(longest_run(text) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// A code block of a diff, likewise (CommonMark 4.5), truncated if it is too long for a comment.
+pub fn fenced(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let shown = diff::shortened(text, DIFF_LINES).join("\n");
+    format!("{fence}diff\n{shown}\n{fence}")
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_run_of_backticks_inside() {
+        assert_eq!(code("a ``b`` c"), "```a ``b`` c```");
+        assert!(fenced("````\nevil").starts_with("`````diff\n"));
+    }
+
+    #[test]
+    fn table_signs_and_markup_are_escaped() {
+        assert_eq!(escaped("a|b <i> *c*"), "a\\|b &lt;i&gt; \\*c\\*");
+    }
+}

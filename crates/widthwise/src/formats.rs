@@ -1,0 +1,77 @@
+//! The formats that a campaign's report is written in, besides the text of a terminal.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use widthwise_report::Report;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The files, each with its flag; `-` is standard output.
+#[derive(Debug, Args)]
+pub struct Formats {
+    /// HTML: one self-contained page (`-`: standard output)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    html: Option<PathBuf>,
+    /// Markdown
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    markdown: Option<PathBuf>,
+    /// JSON (its schema: docs/json.md)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// CSV: one row for each reading
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    csv: Option<PathBuf>,
+}
+
+impl Formats {
+    /// Each flag, an example of its file, and the file.
+    pub fn files(&self) -> [(&'static str, &'static str, &Option<PathBuf>); 4] {
+        [
+            ("--html", "out.html", &self.html),
+            ("--markdown", "out.md", &self.markdown),
+            ("--json", "out.json", &self.json),
+            ("--csv", "out.csv", &self.csv),
+        ]
+    }
+
+    /// Refuses, before anything is measured, files that could not be written, and two formats on standard output.
+    pub fn check(&self) -> Result<(), Failure> {
+        output::check(&self.files().map(|(flag, _, path)| (flag, path)))
+    }
+
+    /// Whether the page is asked for.
+    pub fn has_page(&self) -> bool {
+        self.html.is_some()
+    }
+
+    /// Whether any format is asked for.
+    pub fn is_any(&self) -> bool {
+        self.files().iter().any(|(.., path)| path.is_some())
+    }
+
+    /// Whether one goes to standard output, in place of the terminal's text.
+    pub fn is_on_stdout(&self) -> bool {
+        self.files().iter().any(|(.., path)| output::is_stdout(path))
+    }
+
+    /// Writes each format that is asked for.
+    pub fn write(&self, report: &Report) -> Result<(), Failure> {
+        if let Some(path) = &self.html {
+            output::put(path, report.html().as_bytes())?;
+        }
+        if let Some(path) = &self.markdown {
+            output::put(path, report.markdown().as_bytes())?;
+        }
+        if let Some(path) = &self.json {
+            output::put(path, (report.json().map_err(Failure::machine)? + "\n").as_bytes())?;
+        }
+        if let Some(path) = &self.csv {
+            let mut text = Vec::new();
+            report.csv(&mut text).map_err(Failure::machine)?;
+            output::put(path, &text)?;
+        }
+        Ok(())
+    }
+}
