@@ -114,6 +114,28 @@ fn a_full_disk_stops_the_campaign_cleanly_and_resume_continues_when_there_is_roo
 }
 
 #[test]
+fn a_limit_on_file_sizes_is_named_and_ends_no_campaign_without_a_word() {
+    let lab = with_programs();
+    lab.gcc("-o sound tells.c");
+    let compare =
+        "compare --cpus any --binary sound=./sound --run '{binary} compiler' --rounds 400 --warmup 0";
+    let limited = |bytes: u64| {
+        let script = format!("exec prlimit --fsize={bytes} \"$WIDTHWISE\" {compare}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).env("WIDTHWISE", env!("CARGO_BIN_EXE_widthwise"));
+        output_of(command.current_dir(lab.path("")))
+    };
+    let begun = limited(8 << 10);
+    begun.refuses(1, &["ulimit -f", "no campaign was begun"]);
+    let stopped = limited(400 << 10);
+    assert_eq!(stopped.status, Some(1), "{stopped:?}");
+    for words in ["ulimit -f", "--resume "] {
+        assert!(stopped.stderr.contains(words), "{stopped:?}");
+    }
+    assert!(count(&open(&lab.campaign()), "SELECT count(*) FROM run") > 0);
+}
+
+#[test]
 fn documents_that_could_not_be_written_are_refused_before_anything_runs() {
     let lab = with_programs();
     lab.gcc("-o sound tells.c");

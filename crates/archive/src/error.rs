@@ -61,17 +61,17 @@ pub enum ArchiveError {
         /// The system's message.
         reason: String,
     },
-    /// The disk is full.
+    /// The disk is full, or a file has the greatest size that this process may give it.
     #[error(
-        "{}: the disk is full; every run written so far is kept: make room, then resume with `--resume {}`",
-        path.display(), path.display()
+        "{}: {}; every run written so far is kept: make room, then resume with `--resume {}`",
+        path.display(), no_room(), path.display()
     )]
     Full {
         /// The campaign's folder.
         path: PathBuf,
     },
     /// The disk is full, and there is no campaign yet.
-    #[error("{}: the disk is full, and no campaign was begun: make room, or name another folder", path.display())]
+    #[error("{}: {}, and no campaign was begun: make room, or name another folder", path.display(), no_room())]
     NoRoom {
         /// The folder of campaigns.
         path: PathBuf,
@@ -112,6 +112,18 @@ pub enum ArchiveError {
     },
 }
 
+/// Why a file cannot grow. SQLite does not tell ENOSPC and EFBIG apart.
+fn no_room() -> &'static str {
+    // proc(5): the soft limit is the first value.
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max file size")?.split_whitespace().next());
+    let is_limited = soft.is_some_and(|soft| soft != "unlimited");
+    match is_limited {
+        true => "the disk is full, or a file has reached the size limit of this shell (ulimit -f)",
+        false => "the disk is full",
+    }
+}
+
 fn holder(pid: &Option<u32>) -> String {
     pid.map_or("another process".to_owned(), |pid| format!("process {pid}"))
 }
@@ -120,7 +132,7 @@ impl ArchiveError {
     /// A failure of the file system, classified by its kind. `folder` is the campaign's, `path` the accessed file.
     pub(crate) fn system(folder: &Path, path: &Path, source: io::Error) -> ArchiveError {
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 ArchiveError::Full { path: folder.to_owned() }
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

@@ -8,6 +8,9 @@ use crate::sample;
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;
 
+/// What is said where files have a greatest size.
+const NO_ROOM: &str = "the disk is full, or a file has reached the size limit of this shell (ulimit -f)";
+
 /// Runs the writer with a file size limit of `room` bytes: write(2) then fails, as it does on a full disk.
 fn write_until_full(verb: &str, path: &Path, room: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_widthwise-archive-writer"));
@@ -43,7 +46,7 @@ fn a_full_disk_stops_the_campaign_with_every_finished_run_kept() {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{errors}");
         let wanted = format!(
-            "the disk is full; every run written so far is kept: make room, then resume with `--resume {}`",
+            "{NO_ROOM}; every run written so far is kept: make room, then resume with `--resume {}`",
             folder.display()
         );
         assert!(errors.contains(&wanted) && errors.lines().count() == 1, "{errors}");
@@ -64,8 +67,7 @@ fn a_campaign_that_cannot_begin_leaves_no_folder() {
     let parent = tempfile::tempdir().unwrap();
     let output = write_until_full("begin", parent.path(), 20_000);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    let wanted =
-        format!("{}: the disk is full, and no campaign was begun: make room", parent.path().display());
+    let wanted = format!("{}: {NO_ROOM}, and no campaign was begun: make room", parent.path().display());
     assert!(errors.contains(&wanted) && !errors.contains("--resume"), "{errors}");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
 }

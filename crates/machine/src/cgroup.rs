@@ -23,10 +23,11 @@ pub struct Cgroup {
     /// Whether such a group counts memory (`memory.peak`).
     #[serde(with = "outcome")]
     pub memory: Result<(), Unavailable>,
-    /// For how many CPUs' time the group may run, itself and those around it (`cpu.max`); absent without a limit.
+    /// For how many CPUs' time the group may run, itself and those around it (`cpu.max`; `cpu.cfs_quota_us` of version 1);
+    /// absent without a limit.
     #[serde(default)]
     pub cpu_limit: Option<f64>,
-    /// How many bytes of memory it may use, likewise (`memory.max`).
+    /// How many bytes of memory it may use, likewise (`memory.max`; `memory.limit_in_bytes` of version 1).
     #[serde(default)]
     pub memory_limit: Option<u64>,
 }
@@ -71,12 +72,19 @@ pub fn look() -> Cgroup {
 /// As [`look`], for the tree under `root`; `try_to_make` makes a group and removes it again.
 fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> Cgroup {
     let mounts = text(root.join("proc/self/mountinfo")).unwrap_or_default();
+    let membership = text(root.join("proc/self/cgroup")).unwrap_or_default();
     let Some(mount) = mount_point(&mounts) else {
         let none =
             by_systemd(root, "control groups version 2 are not mounted", boot_options::boot_with(UNIFY));
-        return Cgroup { groups: Err(none.clone()), memory: Err(none), ..Cgroup::default() };
+        let (cpu_limit, memory_limit) = limits_of_version_1(root, &mounts, &membership);
+        return Cgroup {
+            groups: Err(none.clone()),
+            memory: Err(none),
+            cpu_limit,
+            memory_limit,
+            ..Cgroup::default()
+        };
     };
-    let membership = text(root.join("proc/self/cgroup")).unwrap_or_default();
     let below = membership.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     let group = root.join(mount.trim_start_matches('/')).join(below.trim_start_matches('/'));
     let controllers: Vec<String> = text(group.join("cgroup.controllers"))
@@ -94,7 +102,7 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
     let memory = match &groups {
         Err(unavailable) => Err(unavailable.clone()),
         Ok(()) if controllers.iter().any(|name| name == "memory") => Ok(()),
-        Ok(()) if memory_is_version_1(&membership) => Err(by_systemd(
+        Ok(()) if group_of_version_1(&membership, "memory").is_some() => Err(by_systemd(
             root,
             "memory is counted by control groups version 1 here",
             boot_options::boot_with(UNIFY),
@@ -102,9 +110,13 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
         Ok(()) => Err(by_systemd(root, "the memory controller is not handed down to this group", DELEGATE)),
     };
     let folder = root.join(mount.trim_start_matches('/'));
+    // A controller belongs to one version.
+    let (cpu_of_1, memory_of_1) = limits_of_version_1(root, &mounts, &membership);
+    let cpu_of_2 = least(&folder, &group, &|folder| cpus(&text(folder.join("cpu.max"))?)).map(thousandths);
+    let memory_of_2 = least(&folder, &group, &|folder| text(folder.join("memory.max"))?.trim().parse().ok());
     Cgroup {
-        cpu_limit: least(&folder, &group, "cpu.max", cpus).map(|millis| millis as f64 / 1000.0),
-        memory_limit: least(&folder, &group, "memory.max", |text| text.parse().ok()),
+        cpu_limit: cpu_of_2.or(cpu_of_1),
+        memory_limit: memory_of_2.or(memory_of_1),
         mount: Some(mount.into()),
         group: Some(group),
         controllers,
@@ -113,10 +125,33 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
     }
 }
 
-/// The least limit of a group and those around it; `read` gives none for `max` (Documentation/admin-guide/cgroup-v2.rst).
-fn least(mount: &Path, group: &Path, file: &str, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+/// The limits on CPU time (in CPUs) and memory (in bytes) where version 1 has these controllers. Without a limit the quota
+/// is −1, and the memory the greatest number of whole pages (Documentation/scheduler/sched-bwc.rst, cgroup-v1/memory.rst).
+fn limits_of_version_1(root: &Path, mountinfo: &str, membership: &str) -> (Option<f64>, Option<u64>) {
+    /// Far above any machine's memory, below the greatest number of pages of any size.
+    const UNLIMITED: u64 = 1 << 62;
+    let number = |folder: &Path, file: &str| text(folder.join(file))?.trim().parse::<u64>().ok();
+    let quota = |folder: &Path| {
+        let thousands = number(folder, "cpu.cfs_quota_us")?.saturating_mul(1000);
+        thousands.checked_div(number(folder, "cpu.cfs_period_us")?)
+    };
+    let memory = |folder: &Path| number(folder, "memory.limit_in_bytes").filter(|bytes| *bytes < UNLIMITED);
+    let limit = |controller: &str, read: &dyn Fn(&Path) -> Option<u64>| {
+        let mount = root.join(mount_of_version_1(mountinfo, controller)?.trim_start_matches('/'));
+        let below = group_of_version_1(membership, controller)?;
+        least(&mount, &mount.join(below.trim_start_matches('/')), read)
+    };
+    (limit("cpu", &quota).map(thousandths), limit("memory", &memory))
+}
+
+fn thousandths(number: u64) -> f64 {
+    number as f64 / 1000.0
+}
+
+/// The least limit of a group and those around it; `read` gives none where a folder has none (Documentation/admin-guide/cgroup-v2.rst).
+fn least(mount: &Path, group: &Path, read: &dyn Fn(&Path) -> Option<u64>) -> Option<u64> {
     let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
-    around.filter_map(|folder| read(text(folder.join(file))?.trim())).min()
+    around.filter_map(read).min()
 }
 
 /// Thousandths of a CPU: the quota and the period of `cpu.max`, in microseconds.
@@ -133,12 +168,22 @@ fn mount_point(mountinfo: &str) -> Option<&str> {
     })
 }
 
-/// Whether the memory controller belongs to a hierarchy of version 1: `4:memory:/…` in `/proc/self/cgroup`.
-fn memory_is_version_1(membership: &str) -> bool {
-    membership
-        .lines()
-        .filter_map(|line| line.split(':').nth(1))
-        .any(|controllers| controllers.split(',').any(|name| name == "memory"))
+/// Where version 1 has this controller: `… - cgroup cgroup rw,cpu,cpuacct` in mountinfo.
+fn mount_of_version_1<'a>(mountinfo: &'a str, controller: &str) -> Option<&'a str> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let options = file_system.strip_prefix("cgroup ")?.rsplit(' ').next()?;
+        options.split(',').any(|one| one == controller).then(|| mount.split(' ').nth(4))?
+    })
+}
+
+/// This process's group in the hierarchy of version 1 that has this controller: `4:memory:/…` in `/proc/self/cgroup`.
+fn group_of_version_1<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
+    membership.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next()?, fields.next()?);
+        controllers.split(',').any(|name| name == controller).then_some(group)
+    })
 }
 
 #[cfg(test)]
@@ -213,6 +258,34 @@ mod tests {
         write("a/b/memory.max", "1048576\n");
         write("a/memory.max", "4096000\n");
         assert_eq!(limits(), (Some(0.5), Some(1 << 20)));
+    }
+
+    #[test]
+    fn limits_of_version_1_count_beside_version_2_and_without_it() {
+        let cpu = "35 31 0:32 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n";
+        let membership = "5:memory:/a\n4:cpu,cpuacct:/a/b\n0::/\n";
+        let version_1 = HYBRID_MOUNTS.lines().next().unwrap();
+        for mounts in [format!("{cpu}{HYBRID_MOUNTS}"), format!("{cpu}{version_1}\n")] {
+            let root = tree(&mounts, membership, "sys/fs/cgroup/unified", "hugetlb\n");
+            let write = |name: &str, text: &str| {
+                let file = root.path().join("sys/fs/cgroup").join(name);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, text).unwrap();
+            };
+            let limits = || {
+                let found = look_at(root.path(), &allowed);
+                (found.cpu_limit, found.memory_limit)
+            };
+            for group in ["a", "a/b"] {
+                write(&format!("cpu,cpuacct/{group}/cpu.cfs_quota_us"), "-1\n");
+                write(&format!("cpu,cpuacct/{group}/cpu.cfs_period_us"), "100000\n");
+            }
+            write("memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+            assert_eq!(limits(), (None, None));
+            write("cpu,cpuacct/a/cpu.cfs_quota_us", "20000\n");
+            write("memory/a/memory.limit_in_bytes", "1048576\n");
+            assert_eq!(limits(), (Some(0.2), Some(1 << 20)), "{mounts}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod heap;
 mod max_time;
 mod memory;
 mod question;
+mod quotas;
 mod recorder;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use widthwise_measure::run::runner::{Accounting, Runner};
 use crate::arguments::Arguments;
 use crate::compare::emulated::Emulator;
 use crate::compare::question::Question;
+use crate::compare::quotas::Quotas;
 use crate::compare::recorder::Recorder;
 use crate::explain::excerpts;
 use crate::failure::Failure;
@@ -339,6 +341,7 @@ impl Compare {
             Machine::User { .. } => false,
         });
         if experiment.is_timed(&experiment.baseline) && !recorder.has_enough() {
+            let quotas = Quotas::watch();
             let end = match is_native {
                 true => comparison::measure(plan, runner, recorder)?,
                 false => {
@@ -346,6 +349,9 @@ impl Compare {
                     timed::measure(plan, &experiment.metrics, operations.as_ref(), runner, recorder)?
                 }
             };
+            if let Some(text) = quotas.remark() {
+                recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
+            }
             if end != End::Enough {
                 return Ok(end);
             }

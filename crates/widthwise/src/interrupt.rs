@@ -93,6 +93,15 @@ pub fn end_by_signal() -> std::io::Result<()> {
     register(&[SIGINT, SIGTERM])
 }
 
+/// With a limit on file sizes (`ulimit -f`) a write that exceeds it fails, and is reported, as on a full disk: by default the
+/// signal ends the process. Programs that are started have the default again, since execve(2) removes handlers.
+pub fn survive_file_size_limit() {
+    if !is_ignored(libc::SIGXFSZ) {
+        // SAFETY: the handler does nothing. Without it the process ends as before.
+        let _ = unsafe { low_level::register(libc::SIGXFSZ, || ()) };
+    }
+}
+
 /// Handles these signals, once in a process.
 fn register(signals: &[i32]) -> std::io::Result<()> {
     if LISTENS.swap(true, Ordering::SeqCst) {

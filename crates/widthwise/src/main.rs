@@ -57,6 +57,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     file_capabilities::restore_environment();
+    interrupt::survive_file_size_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
     let line = match CommandLine::try_parse_from(&words) {
         Ok(line) => line,

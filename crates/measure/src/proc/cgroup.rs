@@ -115,6 +115,12 @@ impl Throttling {
     pub fn read(&self) -> Vec<u64> {
         self.files.iter().map(|file| throttled(&fs::read_to_string(file).unwrap_or_default())).collect()
     }
+
+    /// The longest of them since an earlier reading.
+    pub fn since(&self, before: &[u64]) -> Duration {
+        let passed = self.read().into_iter().zip(before).map(|(now, then)| now.saturating_sub(*then));
+        Duration::from_nanos(passed.max().unwrap_or(0))
+    }
 }
 
 /// `throttled_usec` of cgroup v2, `throttled_time` in nanoseconds of v1 (Documentation/scheduler/sched-bwc.rst).

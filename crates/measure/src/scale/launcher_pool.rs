@@ -178,8 +178,7 @@ impl LauncherPool {
         let mut running = self.begin(tasks, appointed)?;
         self.wait(&mut running, limits, cancelled, observer)?;
         let machine = before.zip(self.noise.as_mut().map(NoiseReader::read));
-        let throttled = self.throttling.read().into_iter().zip(throttled_before);
-        let throttled_ns = throttled.map(|(now, then)| now.saturating_sub(then)).max().unwrap_or(0);
+        let throttled_ns = self.throttling.since(&throttled_before).as_nanos() as u64;
         let counters = self.counted(tasks);
         let (exits, exits_lost) = (std::mem::take(&mut running.exits), running.exits_lost);
         Ok(GroupResult {
