@@ -80,6 +80,42 @@ TEST("a histogram counts within, beneath and above, and knows its quantiles") {
     CHECK_THROWS(Histogram(0.0, 1.0, 0), BadParameter);
 }
 
+TEST("a quantile outside of a histogram's classes is not known") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double infinity = std::numeric_limits<double>::infinity();
+    Histogram histogram(0.0, 1.0, 10);
+    for (const double q : {0.0, 0.5, 1.0})
+        CHECK(std::isnan(histogram.quantile(q)));
+    for (const double bad : {-0.1, 1.1, -infinity, infinity, nan})
+        CHECK_THROWS((void)histogram.quantile(bad), BadParameter);
+    for (int i = 0; i < 20; ++i)
+        histogram(-5.0);
+    for (int i = 0; i < 35; ++i)
+        histogram(2.5);
+    for (int i = 0; i < 44; ++i)
+        histogram(70.0);
+    histogram(nan);
+    CHECK_EQUAL(histogram.above(), 45u);
+    CHECK(std::isnan(histogram.quantile(0.0)));
+    CHECK(std::isnan(histogram.quantile(0.19)));
+    CHECK_EQUAL(histogram.quantile(0.2), 0.0);
+    CHECK(near(histogram.quantile(0.34), 2.4));
+    CHECK_EQUAL(histogram.quantile(0.55), 3.0); // 0.55 * 100 is rounded to more than 55
+    CHECK(std::isnan(histogram.quantile(0.56)));
+    CHECK(std::isnan(histogram.quantile(1.0)));
+
+    Histogram within(0.0, 1.0, 10);
+    within(1.5);
+    within(4.5);
+    CHECK_EQUAL(within.quantile(0.0), 1.0);
+    CHECK_EQUAL(within.quantile(1.0), 5.0);
+
+    Histogram outside(0.0, 1.0, 10);
+    outside(-1.0);
+    CHECK(std::isnan(outside.quantile(0.5)));
+    CHECK_EQUAL(outside.quantile(1.0), 0.0); // all of them lie below it
+}
+
 TEST("Student's quantiles are those of the tables") {
     CHECK(near(student_quantile(0.975, 1), 12.7062047361747, 1e-10)); // NIST/SEMATECH e-Handbook, 1.3.6.7.2
     CHECK(near(student_quantile(0.975, 10), 2.22813885198627, 1e-10));

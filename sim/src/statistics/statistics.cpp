@@ -128,18 +128,23 @@ void Histogram::operator()(double sample) noexcept {
         ++above_;
 }
 
-double Histogram::quantile(double q) const noexcept {
-    const double wanted = q * static_cast<double>(stat_.count());
+double Histogram::quantile(double q) const {
+    if (!(q >= 0.0 && q <= 1.0))
+        distribution_detail::refuse("Histogram::quantile: q in [0, 1] is needed, not", q);
+    const double count = static_cast<double>(stat_.count());
     double seen = static_cast<double>(beneath_);
-    if (wanted <= seen && beneath_ > 0)
-        return low_;
+    // Shares are compared, not counts: 55 / 100 is 0.55, while 0.55 * 100 is rounded to more than 55.
+    if (beneath_ > 0 && q <= seen / count)
+        return q == seen / count ? low_ : std::numeric_limits<double>::quiet_NaN();
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         const double here = static_cast<double>(counts_[i]);
-        if (here > 0.0 && seen + here >= wanted)
-            return low_ + width_ * (static_cast<double>(i) + (wanted - seen) / here);
+        if (here > 0.0 && q <= (seen + here) / count) {
+            const double share = (q * count - seen) / here;
+            return low_ + width_ * (static_cast<double>(i) + (share < 1.0 ? share : 1.0));
+        }
         seen += here;
     }
-    return low_ + width_ * static_cast<double>(counts_.size());
+    return std::numeric_limits<double>::quiet_NaN();
 }
 
 void Histogram::clear() noexcept {

@@ -3,7 +3,8 @@
 //
 // Why recurrences: sums of squares cancel (a textbook's StdDev of times near 1e9 is noise), so means and
 // deviations are kept by Welford's update, for levels in its weighted form, and combined by Chan's formula.
-// Invariants: a tally of nothing has count 0, mean 0 and NaN as its extremes; deviations are never negative.
+// Invariants: a tally of nothing has count 0, mean 0 and NaN as its extremes and quantiles; deviations are
+// never negative.
 // References: Welford, Technometrics 4(3), 1962; West, CACM 22(9), 1979; Chan, Golub, LeVeque, Am. Stat.
 // 37(3), 1983; Law, Simulation Modeling and Analysis, ch. 9 (batch means, replications).
 #pragma once
@@ -112,6 +113,7 @@ class Histogram {
     /// Throws BadParameter unless both are finite, width is above 0 and there is at least one class.
     Histogram(double low, double width, std::size_t classes);
 
+    /// A sample that is NaN belongs to no class and counts as above; the mean is NaN from then on.
     void operator()(double sample) noexcept;
 
     [[nodiscard]] const Stat &stat() const noexcept { return stat_; }
@@ -120,8 +122,10 @@ class Histogram {
     [[nodiscard]] std::uint64_t above() const noexcept { return above_; }
     [[nodiscard]] double low() const noexcept { return low_; }
     [[nodiscard]] double width() const noexcept { return width_; }
-    /// The value below which a share `q` of the samples lies, interpolated within its class.
-    [[nodiscard]] double quantile(double q) const noexcept;
+    /// The value below which a share `q` of the samples lies, interpolated within its class. NaN where the
+    /// classes do not tell: among the samples beneath or above them, and of no samples. Throws BadParameter
+    /// unless q is in [0, 1].
+    [[nodiscard]] double quantile(double q) const;
     void clear() noexcept;
     [[nodiscard]] std::string report(const std::string &name) const;
 
