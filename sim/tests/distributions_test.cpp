@@ -179,6 +179,37 @@ TEST("poisson is nearly normal at large means, up to the largest") {
     CHECK_THROWS(poisson(random, 0x1p52), BadParameter);
 }
 
+TEST("counts are right up to the largest mean, and refused beyond it") {
+    for (const std::uint32_t successes : {1u, 2u, 1000u}) {
+        const int many = successes < 1000 ? draws : draws / 100;
+        const double mean = 4e15;
+        const double p = 1.0 / (1.0 + mean / successes);
+        Random random(31);
+        Stat stat;
+        for (int i = 0; i < many; ++i)
+            stat(static_cast<double>(negative_binomial(random, p, successes)));
+        CHECK(std::fabs(stat.mean() / mean - 1.0) <
+              4.0 / std::sqrt(static_cast<double>(many) * static_cast<double>(successes)));
+        CHECK(stat.greatest() < 0x1p63);
+    }
+    Random random(1);
+    CHECK(geometric(random, 0x1p-52) < std::uint64_t{1} << 58);
+    CHECK_EQUAL(negative_binomial(random, 1e-300, 0), 0u);
+    for (const double p : {0x1p-53, 1e-18, 1e-300, 5e-324}) {
+        CHECK_THROWS(geometric(random, p), BadParameter);
+        for (const std::uint32_t successes : {1u, 2u, 3u, 4u})
+            CHECK_THROWS(negative_binomial(random, p, successes), BadParameter);
+    }
+    CHECK_THROWS(negative_binomial(random, 0x1p-52, 2), BadParameter);
+    CHECK_THROWS(negative_binomial(random, 1e-7, 4000000000u), BadParameter);
+    try {
+        negative_binomial(random, 0x1p-53, 2);
+    } catch (const BadParameter &error) {
+        CHECK_EQUAL(std::string(error.what()), "negative_binomial: a mean, successes (1 - p) / p, below 2^52 "
+                                               "is needed, not 18014398509481982");
+    }
+}
+
 TEST("every distribution has the same bits in every ABI") {
     const auto hash = [](auto draw) {
         Random random(29);

@@ -19,6 +19,11 @@ using distribution_detail::refuse;
 
 namespace {
 
+/// Counts have means below this. The largest draws then fit 64 bits: a geometric one is at most 53 log(2) /
+/// p, since no number drawn is less than 2^-53, and so a sum of them is below 2^7 times its mean where p is
+/// at most 1 / 2; with a larger p each of them is at most 53.
+constexpr double largest_mean = 0x1p52;
+
 bool finite(double x) { return x - x == 0.0; }
 
 void need_probability(const char *what, double p) {
@@ -204,17 +209,26 @@ double beta(Random &random, double a, double b, double low, double high) {
 }
 
 std::uint64_t poisson(Random &random, double mean) {
-    if (!(mean >= 0.0 && mean < 0x1p52))
+    if (!(mean >= 0.0 && mean < largest_mean))
         refuse("poisson: a mean in [0, 2^52) is needed, not", mean);
     return mean < 10.0 ? poisson_by_product(random, mean) : poisson_by_rejection(random, mean);
 }
 
-std::uint64_t geometric(Random &random, double p) {
-    need_probability("geometric: a probability in (0, 1] is needed, not", p);
+namespace {
+
+std::uint64_t draw_geometric(Random &random, double p) {
     if (p == 1.0)
         return 0;
-    const double k = math::floor(math::log(random.positive()) / math::log1p(-p));
-    return k < 0x1p63 ? static_cast<std::uint64_t>(k) : std::uint64_t{1} << 63;
+    return static_cast<std::uint64_t>(math::floor(math::log(random.positive()) / math::log1p(-p)));
+}
+
+} // namespace
+
+std::uint64_t geometric(Random &random, double p) {
+    need_probability("geometric: a probability in (0, 1] is needed, not", p);
+    if (!((1.0 - p) / p < largest_mean))
+        refuse("geometric: a probability with a mean, (1 - p) / p, below 2^52 is needed, not", p);
+    return draw_geometric(random, p);
 }
 
 std::uint32_t hypergeometric(Random &random, std::uint32_t population, std::uint32_t marked,
@@ -234,9 +248,12 @@ std::uint32_t hypergeometric(Random &random, std::uint32_t population, std::uint
 
 std::uint64_t negative_binomial(Random &random, double p, std::uint32_t successes) {
     need_probability("negative_binomial: a probability in (0, 1] is needed, not", p);
+    const double mean = successes * (1.0 - p) / p;
+    if (!(mean < largest_mean))
+        refuse("negative_binomial: a mean, successes (1 - p) / p, below 2^52 is needed, not", mean);
     std::uint64_t failures = 0;
     for (; successes > 0; --successes)
-        failures += geometric(random, p);
+        failures += draw_geometric(random, p);
     return failures;
 }
 

@@ -6,8 +6,9 @@
 // says everything.
 //
 // Parameters outside a distribution's domain, infinite ones and NaN throw BadParameter, which names function
-// and value. References: Devroye, Non-Uniform Random Variate Generation (1986); Marsaglia and Tsang, ACM TOMS
-// 26(3), 2000 (gamma); Hoermann, Insurance: Mathematics and Economics 12, 1993 (Poisson, PTRS); Kemp, Applied
+// and value. So do those of counts with a mean of 2^52 or more, whose largest draws may not fit 64 bits.
+// References: Devroye, Non-Uniform Random Variate Generation (1986); Marsaglia and Tsang, ACM TOMS 26(3),
+// 2000 (gamma); Hoermann, Insurance: Mathematics and Economics 12, 1993 (Poisson, PTRS); Kemp, Applied
 // Statistics 30(3), 1981 (logarithmic series); Marsaglia and Bray, SIAM Review 6(3), 1964 (polar normal).
 #pragma once
 
@@ -53,16 +54,17 @@ double gamma(Random &random, double shape, double scale);
 /// On [low, high]: low + (high - low) * Beta(a, b).
 double beta(Random &random, double a, double b, double low = 0.0, double high = 1.0);
 
+/// The mean is below 2^52.
 std::uint64_t poisson(Random &random, double mean);
 
-/// Failures before the first success: mean (1 - p) / p.
+/// Failures before the first success: mean (1 - p) / p, which is below 2^52.
 std::uint64_t geometric(Random &random, double p);
 
 /// Marked ones among `draws` taken, without putting back, from `population` of which `marked` are marked.
 std::uint32_t hypergeometric(Random &random, std::uint32_t population, std::uint32_t marked,
                              std::uint32_t draws);
 
-/// Failures before success number `successes`: mean successes (1 - p) / p.
+/// Failures before success number `successes`: mean successes (1 - p) / p, which is below 2^52.
 std::uint64_t negative_binomial(Random &random, double p, std::uint32_t successes);
 
 /// Logarithmic series on 1, 2, ...: P(k) = -p^k / (k log(1 - p)), 0 < p < 1.
