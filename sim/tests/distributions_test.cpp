@@ -179,6 +179,22 @@ TEST("poisson is nearly normal at large means, up to the largest") {
     CHECK_THROWS(poisson(random, 0x1p52), BadParameter);
 }
 
+TEST("logarithmic has the right mean up to the largest probability") {
+    for (const double rest : {0x1p-20, 0x1p-27, 0x1p-40, 0x1p-53}) {
+        const double p = 1.0 - rest;
+        const double log_rest = std::log(rest);
+        const double mean = -p / (rest * log_rest);
+        const double variance = -p * (p + log_rest) / (rest * log_rest * (rest * log_rest));
+        const int many = 20 * draws;
+        Random random(37);
+        Stat stat;
+        for (int i = 0; i < many; ++i)
+            stat(static_cast<double>(logarithmic(random, p)));
+        CHECK(std::fabs(stat.mean() - mean) < 4.0 * std::sqrt(variance / many));
+        CHECK(stat.greatest() < 0x1p59);
+    }
+}
+
 TEST("counts are right up to the largest mean, and refused beyond it") {
     for (const std::uint32_t successes : {1u, 2u, 1000u}) {
         const int many = successes < 1000 ? draws : draws / 100;

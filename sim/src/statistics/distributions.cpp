@@ -263,12 +263,15 @@ std::uint64_t logarithmic(Random &random, double p) {
     const double v = random.positive();
     if (v >= p)
         return 1;
-    const double q = -math::expm1(math::log1p(-p) * random.uniform());
+    const double log_rest_of_q = math::log1p(-p) * random.uniform();
+    const double q = -math::expm1(log_rest_of_q);
     if (q <= 0.0)
         return 1;
     if (v <= q * q) {
-        const double k = math::floor(1.0 + math::log(v) / math::log(q));
-        return k < 0x1p63 ? static_cast<std::uint64_t>(k) : std::uint64_t{1} << 63;
+        // Near 1 q has lost the digits of 1 - q, which is at least 2^-53: the logarithm is that of the rest.
+        const double rest = math::exp(log_rest_of_q);
+        const double log_q = rest < 0x1p-26 ? math::log1p(-rest) : math::log(q);
+        return static_cast<std::uint64_t>(math::floor(1.0 + math::log(v) / log_q));
     }
     return v <= q ? 2 : 1;
 }
