@@ -45,7 +45,7 @@ inline double exponential(Random &random, double mean) {
 
 double normal(Random &random, double mean, double deviation);
 
-/// Sum of `k` exponentials of mean `mean` each.
+/// Sum of `k` exponentials of mean `mean` each, with one random number for each: the time is linear in `k`.
 double erlang(Random &random, double mean, std::uint32_t k);
 
 /// Mean shape * scale.
@@ -61,10 +61,12 @@ std::uint64_t poisson(Random &random, double mean);
 std::uint64_t geometric(Random &random, double p);
 
 /// Marked ones among `draws` taken, without putting back, from `population` of which `marked` are marked.
+/// It draws one random number for each, until no marked ones are left: the time is linear in `draws`.
 std::uint32_t hypergeometric(Random &random, std::uint32_t population, std::uint32_t marked,
                              std::uint32_t draws);
 
-/// Failures before success number `successes`: mean successes (1 - p) / p, which is below 2^52.
+/// Failures before success number `successes`: mean successes (1 - p) / p, which is below 2^52. It is a sum
+/// of geometric draws, one for each success: the time is linear in `successes`, whatever p is.
 std::uint64_t negative_binomial(Random &random, double p, std::uint32_t successes);
 
 /// Logarithmic series on 1, 2, ...: P(k) = -p^k / (k log(1 - p)), 0 < p < 1.
