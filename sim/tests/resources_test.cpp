@@ -403,6 +403,65 @@ TEST("a facility is preempted from a holder that the same event has cancelled") 
         sim.run();
         CHECK_EQUAL(trace.text(), std::string("0:a+ 1:has it 2:b+ 3:b- 5:a-"));
         CHECK_EQUAL(till.preemptions(), 0u);
+        CHECK_EQUAL(till.served(), 2u); // the cancelled one was not
+    });
+}
+
+TEST("a facility has served those that released it, not those that were stopped for good") {
+    everywhere([](const Options &options) {
+        struct Released {
+            Facility &facility;
+            ~Released() { facility.release(); }
+        };
+        const auto plain = [](Simulation &, Facility &till) -> Process {
+            co_await till.seize();
+            co_await wait(5.0);
+            till.release();
+        };
+        const auto guarded = [](Simulation &, Facility &till) -> Process {
+            co_await till.seize();
+            const Released released{till};
+            co_await wait(5.0);
+        };
+        const auto patient = [](Simulation &sim, Facility &till) -> Process {
+            co_await till.seize();
+            try {
+                co_await wait(5.0);
+            } catch (const Interrupted &) {
+            }
+            if (till.holder() == sim.current())
+                till.release();
+        };
+        const auto leaves = [](Simulation &, Facility &till) -> Process { co_await till.seize(); };
+        Simulation sim(options);
+        Facility till(sim, "till");
+        const auto cancelled = [&](ProcessRef holder) {
+            sim.run_until(sim.now() + 1.0);
+            CHECK(till.holder() == holder);
+            holder.cancel();
+            sim.run();
+            CHECK(!till.busy());
+        };
+        cancelled(sim.start(plain(sim, till)));
+        cancelled(sim.start(guarded(sim, till)));
+        CHECK_EQUAL(till.served(), 0u);
+
+        sim.start(patient(sim, till));
+        sim.after(1.0, [&] { till.break_down(true); });
+        sim.run();
+        till.repair();
+        CHECK_EQUAL(till.served(), 0u);
+
+        sim.start(leaves(sim, till));
+        CHECK_THROWS(sim.run(), EndedWhileHolding);
+        CHECK(!till.busy());
+        CHECK_EQUAL(till.served(), 0u);
+
+        sim.start(plain(sim, till));
+        sim.start(guarded(sim, till));
+        const ProcessRef interrupted = sim.start(patient(sim, till));
+        sim.after(11.0, [=] { interrupted.interrupt(); });
+        sim.run();
         CHECK_EQUAL(till.served(), 3u);
     });
 }

@@ -27,7 +27,6 @@ Facility::~Facility() {
 bool Facility::begin_busy(Seize &seize, ProcessState &process, bool preempts) {
     if (preempts && !broken_ && holder_priority_ < seize.priority && holder_ != &process) {
         if (detail::has(*holder_, ProcessState::cancelled)) { // its locals have not been destroyed yet
-            ++served_;
             --std::exchange(holder_, nullptr)->held;
         } else {
             stop_holder();
@@ -126,7 +125,7 @@ void Facility::repair() {
 bool Facility::forget(ProcessState &process) noexcept {
     if (holder_ != &process)
         return false;
-    give_back(process);
+    release_held(process);
     return true;
 }
 

@@ -85,6 +85,9 @@ class Facility : public Resource {
     /// 1 while broken.
     [[nodiscard]] const TStat &down() const noexcept { return down_; }
     [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
+    /// Services that their processes ended themselves, by release(). None that ended otherwise: by a
+    /// breakdown that interrupts, an interrupt while preempted, a cancellation, or the end of a process that
+    /// still held the facility.
     [[nodiscard]] std::uint64_t served() const noexcept { return served_; }
     [[nodiscard]] std::uint64_t preemptions() const noexcept { return preemptions_; }
 
@@ -116,7 +119,8 @@ class Facility : public Resource {
             use_.set(sim_->now(), 1.0);
     }
     void give_back(ProcessState &process) {
-        ++served_;
+        if ((process.flags & ProcessState::cancelled) == 0) [[likely]] // else a destructor of its locals
+            ++served_;
         release_held(process);
     }
     void release_held(ProcessState &process) {
