@@ -33,7 +33,11 @@ int ww_offset(const ww_store *store, ww_handle handle, uint64_t *offset) {
 int ww_allocate(ww_store *store, uint64_t bytes, uint64_t alignment, ww_handle *handle) {
     if (ww_has_transaction(store, WW_WRITE))
         return -1;
-    if (!handle || bytes == 0 || alignment == 0 || alignment & (alignment - 1))
+    if (!handle)
+        return ww_fail(EINVAL, "the result is NULL");
+    if (bytes == 0)
+        return ww_fail(EINVAL, "%s: an allocation of 0 bytes", store->backend.path);
+    if (alignment == 0 || alignment & (alignment - 1))
         return ww_fail(EINVAL, "%s: %llu bytes at an alignment of %llu, which must be a power of two",
                        store->backend.path, (unsigned long long)bytes, (unsigned long long)alignment);
     const uint64_t begin = (store->state.top + alignment - 1) & ~(alignment - 1);

@@ -89,7 +89,10 @@ static void values_out_of_range(void) {
     FAILS(ww_pin(store, at(store, 0), 0, WW_READ, &pinned), EINVAL, "a pin of 0 bytes");
     FAILS(ww_pin(store, at(store, 0), 8, 64, &pinned), EINVAL, "mode 64");
     FAILS(ww_attach(store, at(store, 4096), CAPACITY, &window), ERANGE, "a window of");
-    FAILS(ww_allocate(store, 8, 3, &handle), EINVAL, "power of two");
+    FAILS(ww_allocate(store, 8, 3, &handle), EINVAL, "alignment of 3, which must be a power of two");
+    FAILS(ww_allocate(store, 8, 0, &handle), EINVAL, "alignment of 0, which must be a power of two");
+    FAILS(ww_allocate(store, 0, 8, &handle), EINVAL, "an allocation of 0 bytes");
+    FAILS(ww_allocate(store, 8, 8, NULL), EINVAL, "the result is NULL");
     FAILS(ww_allocate(store, CAPACITY + 1, 1, &handle), ENOSPC, "are not left");
     CHECK(ww_commit(store) == 0 && ww_close(store) == 0);
     odd.window_bytes = 5000;
