@@ -16,6 +16,12 @@ cc -O2 "$source/examples/table.c" -o "$place/table" $(pkg-config --cflags --libs
 # shellcheck disable=SC2046
 c++ -O2 -std=c++17 "$source/examples/list.cpp" -o "$place/list" $(pkg-config --cflags --libs widthwise-window)
 # shellcheck disable=SC2046
+if c++ -std=c++14 -fsyntax-only "$source/examples/list.cpp" $(pkg-config --cflags widthwise-window) 2>"$place/log"; then
+  echo "C++14 is not refused" >&2
+  exit 1
+fi
+grep -q 'widthwise/window.hpp needs C++17' "$place/log"
+# shellcheck disable=SC2046
 cc -O2 "$source/examples/sparse.c" -o "$place/sparse" $(pkg-config --cflags --libs widthwise-window)
 "$@" "$place/table" "$place/store" 20 2000 | grep -q '^2000 of 2000 keys found'
 "$@" "$place/list" "$place/list.store" | grep -q '^1 run'

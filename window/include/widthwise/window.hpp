@@ -1,10 +1,14 @@
 /*
- * C++ for widthwise/window.h: stores, transactions and pins that end with their scope, handles with the type
- * of what they name, and ranges. Failures throw widthwise::window::error with errno as its code. Thread rules
- * and lifetimes are those of window.h.
+ * C++17 for widthwise/window.h: stores, transactions and pins that end with their scope, handles with the
+ * type of what they name, and ranges. Failures throw widthwise::window::error with errno as its code. Thread
+ * rules and lifetimes are those of window.h.
  */
 #ifndef WIDTHWISE_WINDOW_HPP
 #define WIDTHWISE_WINDOW_HPP
+
+#if __cplusplus < 201703L
+#error "widthwise/window.hpp needs C++17 or later: compile with -std=c++17"
+#endif
 
 #include <cerrno>
 #include <cstddef>
