@@ -121,6 +121,14 @@ TEST("beta with the smallest shapes is one of its ends, by their ratio") {
     }
 }
 
+TEST("beta with the largest shapes is their share") {
+    Random random(3);
+    for (const double a : {1e300, 1e308, 1.7e308})
+        for (const double b : {a, 0.5 * a, 1e-3 * a})
+            for (int i = 0; i < 100; ++i)
+                CHECK(std::fabs(beta(random, a, b) / (1.0 / (1.0 + b / a)) - 1.0) < 1e-14);
+}
+
 TEST("a triangular distribution is as wide or as narrow as doubles allow") {
     for (const double unit : {1e-320, 1e-170, 1e-150, 1e160, 5e307})
         CHECK(distance([=](Random &r) { return triangular(r, 0.0, unit, 3.0 * unit); },

@@ -203,7 +203,8 @@ double beta(Random &random, double a, double b, double low, double high) {
     } else {
         const double x = standard_gamma(random, a);
         const double y = standard_gamma(random, b);
-        share = x / (x + y);
+        const double sum = x + y;
+        share = finite(sum) ? x / sum : 0.5 * x / (0.5 * x + 0.5 * y);
     }
     return low + (high - low) * share;
 }
