@@ -199,6 +199,82 @@ TEST("all_of refuses two requests for one facility, whether it is held or not") 
     });
 }
 
+TEST("all_of refuses a request in a group for a facility that another member needs") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Facility till(sim, "till");
+        Facility other(sim, "other");
+        const auto holds = [](Simulation &, Facility &t) -> Process {
+            co_await t.seize();
+            co_await wait(5.0);
+            t.release();
+        };
+        const auto asks = [](Simulation &, EventTrace &trace, auto make) -> Process {
+            try {
+                co_await make();
+                trace("has it");
+            } catch (const WrongState &error) {
+                const std::string text = error.what();
+                trace(text.find("facility \"till\" is asked for twice") == 0 ? "refused" : text);
+            }
+        };
+        const auto after = [&] { return all_of(till.seize(), any_of(till.seize(), other.seize())); };
+        const auto before = [&] { return all_of(any_of(wait(9.0), till.seize()), till.seize()); };
+        const auto deep = [&] {
+            return all_of(any_of(wait(9.0), all_of(other.seize(), till.seize())),
+                          all_of(wait(1.0), till.seize()));
+        };
+        const auto only = [&] { return all_of(any_of(till.seize(), till.seize(3)), any_of(till.seize())); };
+        const auto inside = [&] { return all_of(other.seize(), all_of(till.seize(), till.seize(3))); };
+        for (const bool held : {false, true}) {
+            if (held)
+                sim.start(holds(sim, till));
+            sim.start(asks(sim, trace, after));
+            sim.start(asks(sim, trace, before));
+            sim.start(asks(sim, trace, deep));
+            sim.start(asks(sim, trace, only));
+            sim.start(asks(sim, trace, inside));
+            sim.run();
+            CHECK(!till.busy() && !other.busy());
+            CHECK_EQUAL(sim.alive(), 0u);
+        }
+        CHECK_EQUAL(trace.text(), std::string("0:refused 0:refused 0:refused 0:refused 0:refused "
+                                              "0:refused 0:refused 0:refused 0:refused 0:refused"));
+    });
+}
+
+TEST("groups within all_of may have a facility as an alternative more than once") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        EventTrace trace(sim);
+        Facility a(sim, "a");
+        Facility b(sim, "b");
+        Facility c(sim, "c");
+        const auto holds = [](Simulation &, Facility &t, double time) -> Process {
+            co_await t.seize();
+            co_await wait(time);
+            t.release();
+        };
+        const auto two = [](Simulation &sim, EventTrace &trace, Facility &a, Facility &b,
+                            Facility &c) -> Process {
+            co_await all_of(any_of(a.seize(), a.seize(3), b.seize()), any_of(a.seize(), c.seize()));
+            trace("has two");
+            for (Facility *each : {&a, &b, &c})
+                if (each->holder() == sim.current())
+                    each->release();
+        };
+        sim.start(holds(sim, a, 9.0));
+        sim.start(holds(sim, b, 5.0));
+        sim.start(two(sim, trace, a, b, c));
+        sim.run();
+        CHECK_EQUAL(trace.text(), std::string("5:has two"));
+        CHECK_EQUAL(sim.alive(), 0u);
+        CHECK_EQUAL(a.served() + b.served() + c.served(), 4u);
+        CHECK_EQUAL(a.waiting(), 0u);
+    });
+}
+
 TEST("a simulation may be destroyed while a group holds a part of what it waits for") {
     everywhere([](const Options &options) {
         Simulation sim(options);

@@ -6,7 +6,8 @@
 // Members begin in the order given. any_of continues with the first member that is granted, and withdraws the
 // others; all_of continues when the last is granted. An interrupted wait undoes the grants. A member may be
 // a group itself: `any_of(all_of(a.seize(), b.seize()), wait(5.0))` has both or gives up. A group that does
-// not come first gives back what it was granted.
+// not come first gives back what it was granted. all_of throws WrongState for two members that ask for one
+// facility which one of them cannot do without.
 // Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group is
 // granted once, like every waiter; a member that is granted after its group was granted or withdrawn (the
 // withdrawal of another request at the same store may grant it) is undone.
@@ -56,6 +57,12 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         std::apply([](auto &...each) { (undo_one(each), ...); }, members_);
     }
 
+    /// Calls `look` with the resource of each request, in groups too, for a thing of which a process can only
+    /// have one.
+    template <class Look> void look_at_requests(const Look &look) const {
+        std::apply([&](const auto &...each) { (look_at(each, look), ...); }, members_);
+    }
+
     /// From here on the process releases what was granted.
     void keep() noexcept {
         std::apply([](auto &...each) { (keep_one(each), ...); }, members_);
@@ -87,20 +94,26 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         return false;
     }
 
-    /// Refuses two requests for a thing of which a process can only have one: after the grant of one the
-    /// process would wait for itself.
+    /// Refuses two members that ask for a thing of which a process can only have one, and which one of them
+    /// needs: after its grant the process would wait for itself. Two that can do without it may ask for it.
     void refuse_requests_for_one(const ProcessState &owner) const {
-        std::array<const Resource *, sizeof...(Members)> asked{};
-        std::size_t count = 0;
-        const auto look = [&](const auto &each) {
-            if constexpr (requires { std::remove_cvref_t<decltype(each)>::only_once; }) {
-                for (std::size_t i = 0; i < count; ++i)
-                    if (asked[i] == &each.of())
-                        refuse_twice(each.of(), owner);
-                asked[count++] = &each.of();
-            }
-        };
-        std::apply([&](const auto &...each) { (look(each), ...); }, members_);
+        std::apply(
+            [&](const auto &...each) {
+                const auto look = [&](const Resource &resource) {
+                    const int asking = ((asks_for(each, resource) ? 1 : 0) + ...);
+                    if (asking > 1 && (needs_one(each, resource) || ...))
+                        refuse_twice(resource, owner);
+                };
+                (look_at(each, look), ...);
+            },
+            members_);
+    }
+
+    [[nodiscard]] bool all_need(const Resource &resource) const {
+        return std::apply([&](const auto &...each) { return (needs_one(each, resource) && ...); }, members_);
+    }
+    [[nodiscard]] bool one_needs(const Resource &resource) const {
+        return std::apply([&](const auto &...each) { return (needs_one(each, resource) || ...); }, members_);
     }
 
     /// The group has what it waits for.
@@ -146,6 +159,25 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         each.granted = true;
         if (std::exchange(pending_[index], nullptr) != nullptr && progress_ != Progress::closed)
             count(index);
+    }
+
+    template <class Member, class Look> static void look_at(const Member &each, const Look &look) {
+        if constexpr (requires { Member::only_once; })
+            look(each.of());
+        else if constexpr (std::is_base_of_v<Group, Member>)
+            each.look_at_requests(look);
+    }
+    template <class Member> static bool asks_for(const Member &each, const Resource &resource) {
+        bool asks = false;
+        look_at(each, [&](const Resource &asked) { asks = asks || &asked == &resource; });
+        return asks;
+    }
+    /// Whether it is never granted without the resource.
+    template <class Member> static bool needs_one(const Member &each, const Resource &resource) {
+        if constexpr (std::is_base_of_v<Group, Member>)
+            return each.needs(resource);
+        else
+            return asks_for(each, resource);
     }
 
     void count(std::size_t index) { static_cast<Self &>(*this).count(index); }
@@ -194,6 +226,7 @@ template <class... Members> class AnyOf : public detail::Several<AnyOf<Members..
         withdraw_others();
         return true;
     }
+    [[nodiscard]] bool needs(const Resource &resource) const { return this->all_need(resource); }
     /// The number of the member that was granted.
     [[nodiscard]] std::size_t result() noexcept {
         this->keep();
@@ -226,6 +259,7 @@ template <class... Members> class AllOf : public detail::Several<AllOf<Members..
         this->refuse_requests_for_one(owner);
         return this->begin_all(owner);
     }
+    [[nodiscard]] bool needs(const Resource &resource) const { return this->one_needs(resource); }
     void result() noexcept { this->keep(); }
 
   private:

@@ -21,7 +21,7 @@ class Facility : public Resource {
 
     class Seize : public Awaitable<Seize> {
       public:
-        /// all_of refuses two of them at one facility.
+        /// all_of refuses a second one at a facility that one of its members needs.
         static constexpr bool only_once = true;
         Seize(Facility &facility, bool preempts) : facility_(&facility), preempts_(preempts) {}
         Seize(Facility &facility, bool preempts, std::int16_t with) : Seize(facility, preempts) {
