@@ -233,6 +233,8 @@ fn every_operator_of_cxx_is_recorded_in_every_abi_also_with_another_allocator() 
             let what = format!("{abi} {more:?}: {listed:#}");
             // 17 operators, and the exception that one of them throws.
             assert_eq!((blocks, left_blocks, left), (18, 8, 24036), "{what}");
+            // Among them libstdc++'s reserve for exceptions, of whose size tcmalloc says 0.
+            assert!(number(&listed, "/a/peak_chunk_bytes") < 2 * number(&listed, "/a/peak_bytes"), "{what}");
             assert_eq!(listed["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
         }
     }
@@ -285,6 +287,24 @@ fn a_static_program_is_recorded_with_the_recorder_linked_in() {
             left += number(site, "/a/left_bytes");
         }
         assert_eq!((blocks, left), (11, 9053), "{abi}: {listed:#}");
+    }
+}
+
+#[test]
+fn blocks_whose_usable_size_the_allocator_does_not_know_have_no_spare_bytes() {
+    let lab = Laboratory::new();
+    lab.program("own_allocator.c");
+    for (abi, options) in ABIS {
+        built(&lab, "heap.c", options);
+        lab.gcc(&format!(
+            "{options} -g -O1 -w -fno-builtin -shared -fPIC -DKNOWS_NO_SIZES own_allocator.c -o libown.so"
+        ));
+        let library = lab.path("libown.so");
+        let logs = record(&lab, "./heap return", &[("LD_PRELOAD", library.to_str().unwrap())]);
+        let listed = explained(&lab, &logs[0]);
+        assert!(number(&listed, "/a/peak_bytes") > 9000, "{abi}: {listed:#}");
+        let chunks = number(&listed, "/a/peak_chunk_bytes");
+        assert_eq!(chunks, number(&listed, "/a/peak_bytes"), "{abi}: {listed:#}");
     }
 }
 

@@ -128,7 +128,9 @@ static inline uint64_t spare_of(void *block, size_t requested) {
     } else {
         usable = has_usable_size() ? REAL(malloc_usable_size)(block) : requested;
     }
-    return (uint64_t)(usable - requested) << 2 | arena;
+    /* 0 where they are not known: tcmalloc has no size of blocks that it gave before its own start. */
+    size_t spare = usable > requested ? usable - requested : 0;
+    return (uint64_t)spare << 2 | arena;
 }
 
 #endif

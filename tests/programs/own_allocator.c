@@ -37,12 +37,20 @@ void *calloc(size_t count, size_t size) {
     return size != 0 && count > ROOM / size ? NULL : malloc(count * size); /* which was never written to */
 }
 
-size_t malloc_usable_size(void *block) { return block != NULL ? ((size_t *)block)[-1] : 0; }
+static size_t size_of(void *block) { return block != NULL ? ((size_t *)block)[-1] : 0; }
+
+size_t malloc_usable_size(void *block) {
+#ifdef KNOWS_NO_SIZES /* as tcmalloc of the blocks from before its start */
+    return (void)block, 0;
+#else
+    return size_of(block);
+#endif
+}
 
 void *realloc(void *old, size_t size) {
     void *block = malloc(size);
     if (block != NULL && old != NULL) {
-        size_t before = malloc_usable_size(old);
+        size_t before = size_of(old);
         memcpy(block, old, before < size ? before : size);
     }
     return block;

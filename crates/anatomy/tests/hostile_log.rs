@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::log_writer::{
-    block, exec, forget, free, map, module, moved, node, number, protect, Described, LogWriter, CHUNK,
+    block, exec, forget, free, leb, map, module, moved, node, number, protect, Described, LogWriter, CHUNK,
 };
 use proptest::prelude::*;
 use widthwise_anatomy::heap::symbols::profile;
@@ -42,6 +42,16 @@ fn blocks_come_and_go_and_the_most_there_was_is_known() {
     assert_eq!((history.peak.count, history.peak.bytes, history.peak.main_bytes), (2, 32, 64));
     assert_eq!((history.end.count, history.end.bytes), (2, 32));
     assert_eq!(of_stack(&history, StackId::NONE), (3, 2, 2));
+}
+
+#[test]
+fn an_impossible_number_of_spare_bytes_counts_as_none() {
+    let of_spare = |spare: u64| {
+        let block = [vec![2 | 1 << 3, 16, 7, 0], leb(1000), leb(spare << 2), vec![0]].concat();
+        history(&[block]).peak.main_bytes
+    };
+    assert_eq!(of_spare(24), 1032);
+    assert_eq!(of_spare(0u64.wrapping_sub(1000)), 1008);
 }
 
 #[test]

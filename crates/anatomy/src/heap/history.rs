@@ -378,14 +378,19 @@ impl Account {
         })
     }
 
-    /// What glibc uses for a block: a word before it, two if the block has a mapping of its own (malloc/malloc.c, `malloc_chunk`).
+    /// What the allocator uses for a block. With glibc also a word before it, two if the block has a mapping of its own
+    /// (malloc/malloc.c, `malloc_chunk`).
     fn chunk(&self, block: &Block) -> u64 {
+        // No block is as large as the address space. Recorders once subtracted the requested bytes from a usable size of 0; a log's
+        // numbers of spare bytes have 62 bits.
+        let address_bits = if self.word == 4 { 32 } else { 62 };
+        let usable = if block.usable >> address_bits == 0 { block.usable } else { block.requested };
         let words = match (self.glibc, block.arena) {
             (false, _) => 0,
             (true, Arena::Mapped) => 2,
             (true, _) => 1,
         };
-        block.usable.saturating_add(words * self.word)
+        usable.saturating_add(words * self.word)
     }
 
     fn stack(&mut self, stack: StackId) -> &mut Blocks {
