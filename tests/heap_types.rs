@@ -504,6 +504,30 @@ fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
 }
 
 #[test]
+fn pages_from_which_objects_of_several_types_are_taken_are_no_arrays_of_one() {
+    let lab = Laboratory::new();
+    for options in ["-O1 -fno-builtin", "-O0"] {
+        let a = recorded(&lab, "gcc", "pages.c", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let json = explained(&lab, &a, &recorded(&lab, "gcc", "pages.c", options, *abi));
+            sums_are_exact(&json);
+            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
+            for name in ["node", "wide", "text", "pool"] {
+                assert_eq!(objects(&json, name), [0, 0], "{name} {context}");
+            }
+            // Those that are blocks of their own have their types, and a count makes an array.
+            assert_eq!(
+                row(&json, "lone"),
+                known(COUNT, [24, 12], &[("pointers", -8), ("long", -4)]),
+                "{context}"
+            );
+            assert_eq!(row(&json, "entry[]"), known(5 * COUNT, [16, 8], &[("pointers", -8)]), "{context}");
+            assert_eq!(row(&json, "entry*[]"), known(8 * COUNT, [8, 4], &[("pointers", -4)]), "{context}");
+        }
+    }
+}
+
+#[test]
 fn structures_that_are_declared_in_functions_have_their_causes() {
     let lab = Laboratory::new();
     for options in ["-O1", "-O0"] {

@@ -12,7 +12,7 @@ use super::found::Found;
 use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
-use super::source_line::{allocating_calls, mentions, Mention};
+use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
@@ -112,25 +112,33 @@ impl CallSites {
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
             .unwrap_or_default();
         let line = self.line(&frame, module.as_deref());
-        let mentions = line.as_deref().map_or(Vec::new(), mentions);
+        let mentions =
+            line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
         let is_unknown = |mention: &Mention| match mention {
             Mention::Object(name) | Mention::Elements(name) => !is_known(&argument(name, &targets), files),
             _ => false,
         };
         let has_unknown = mentions.len() > 1 && mentions.iter().any(is_unknown);
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
-        // small type's.
+        // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
         let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
+            || !mentions.is_empty() && mentions.iter().all(Mention::is_one)
             || line.as_deref().is_some_and(|line| allocating_calls(line) > mentions.len().max(1));
         let mut found: Vec<Found> = Vec::new();
         for mention in mentions {
             let (name, shape) = match mention {
-                Mention::Object(name) | Mention::Header(name) => (name, Shape::Object),
+                Mention::Object(name) | Mention::One(name) | Mention::Header(name) => (name, Shape::Object),
                 Mention::Elements(name) => (name, Shape::Elements),
                 Mention::Size(name) => (name, Shape::Any),
-                Mention::Pointee(variable) | Mention::PointeeHeader(variable) => {
-                    let of_variable = targets.iter().filter(|target| target.variable == variable);
-                    let fits = |target: &Target| fitting(target, origin, files, Source::SourceLine);
+                Mention::Pointee(ref variable)
+                | Mention::PointeeOne(ref variable)
+                | Mention::PointeeHeader(ref variable) => {
+                    let of_variable = targets.iter().filter(|target| target.variable == *variable);
+                    let is_object = !matches!(mention, Mention::Pointee(_));
+                    let fits = |target: &Target| {
+                        let fit = fitting(target, origin, files, Source::SourceLine)?;
+                        (fit.is_exact || !is_object).then_some(fit)
+                    };
                     found.extend(of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)));
                     continue;
                 }
@@ -150,12 +158,16 @@ impl CallSites {
         }
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files)).collect();
+        let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
+        let may_be = |found: &Found| match is_sum && found.size != Some(1) || is_whole_block {
+            true => found.is_object(&origin.values),
+            false => true,
+        };
         // Of several constructors in the line, the nearest one of an object as large as the block.
         let mut constructors = 0;
         named.retain(|found| {
             constructors += usize::from(found.source == Source::Constructor);
-            (found.source != Source::Constructor || constructors == 1)
-                && (!is_whole_block || found.is_object(&origin.values))
+            (found.source != Source::Constructor || constructors == 1) && may_be(found)
         });
         found.extend(named);
         if found.iter().all(|found| found.certainty < Certainty::High) {
@@ -183,6 +195,17 @@ fn argument(name: &str, targets: &[Target]) -> String {
         Some(target) => format!("{}{}", target.name, &name[base.len()..]),
         None => name.to_owned(),
     }
+}
+
+/// Whether an argument of a call is a pointer, by its name: `pool`, or a member as in `state->pool`.
+fn is_pointer(argument: &str, targets: &[Target]) -> bool {
+    let member = argument.rsplit_once(['.', '>']).map(|(_, member)| member);
+    let is_it = |target: &Target| match target.evidence {
+        Evidence::Member => member == Some(&target.variable),
+        Evidence::Variable | Evidence::DeclaredHere | Evidence::Global => argument == target.variable,
+        _ => false,
+    };
+    targets.iter().any(is_it)
 }
 
 /// The lines of a source file that has not changed since the program was built.

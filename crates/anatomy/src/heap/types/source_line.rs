@@ -7,12 +7,16 @@ pub enum Mention {
     Object(String),
     /// `new T[n]`: elements of a type.
     Elements(String),
-    /// `sizeof(T)`: one object or several.
+    /// `n * sizeof(T)`: one object or several.
     Size(String),
+    /// `sizeof(T)` alone: one object, or a part of a larger block.
+    One(String),
     /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
     Header(String),
-    /// The type that a variable or member points to.
+    /// The type that a variable or member points to: one object or several.
     Pointee(String),
+    /// `sizeof *variable` alone: as [`Mention::One`].
+    PointeeOne(String),
     /// `sizeof *variable + n`: as [`Mention::Header`].
     PointeeHeader(String),
 }
@@ -21,10 +25,24 @@ impl Mention {
     /// The same as a term of a sum: not the whole block, unless nothing is behind it.
     fn in_a_sum(self) -> Mention {
         match self {
-            Mention::Size(name) => Mention::Header(name),
-            Mention::Pointee(name) => Mention::PointeeHeader(name),
+            Mention::Size(name) | Mention::One(name) => Mention::Header(name),
+            Mention::Pointee(name) | Mention::PointeeOne(name) => Mention::PointeeHeader(name),
             mention => mention,
         }
+    }
+
+    /// The same where a call asks for one.
+    fn alone(self) -> Mention {
+        match self {
+            Mention::Size(name) => Mention::One(name),
+            Mention::Pointee(name) => Mention::PointeeOne(name),
+            mention => mention,
+        }
+    }
+
+    /// Whether the line asks for one object.
+    pub fn is_one(&self) -> bool {
+        matches!(self, Mention::Object(_) | Mention::One(_) | Mention::PointeeOne(_))
     }
 
     /// Whether it is a term of a sum.
@@ -37,12 +55,30 @@ impl Mention {
 pub fn allocating_calls(line: &str) -> usize {
     let code = without_texts(line);
     let made = code.match_indices("new").filter(|(at, _)| is_word(&code, *at, 3)).count();
-    let called = code.match_indices('(').filter(|(open, _)| {
-        let name = last_word(&code[..*open]).to_lowercase();
-        // `allocate(` is the declaration of an allocator's function more often than a call.
-        name.contains("memalign") || name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
-    });
-    made + called.count()
+    made + called(&code).count()
+}
+
+/// The brackets that open the arguments of calls that allocate.
+fn called(code: &str) -> impl Iterator<Item = usize> + '_ {
+    code.match_indices('(').map(|(open, _)| open).filter(|open| allocates(last_word(&code[..*open])))
+}
+
+/// Whether a function of that name allocates.
+fn allocates(name: &str) -> bool {
+    let name = name.to_lowercase();
+    // `allocate(` is the declaration of an allocator's function more often than a call.
+    name.contains("memalign") || name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
+}
+
+/// Whether a call in the line asks for a sum of bytes: of such a block, no type's size is a factor.
+pub fn asks_for_a_sum(line: &str) -> bool {
+    let code = without_texts(line);
+    let is_sum = |open| match arguments(&code, open)[..] {
+        [(_, only)] => matches!(product_end(only), End::Sum),
+        _ => false,
+    };
+    let mut calls = called(&code);
+    calls.any(is_sum)
 }
 
 /// The word at the end.
@@ -52,8 +88,8 @@ fn last_word(text: &str) -> &str {
     begin.map_or(text, |at| text[at..].trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_')))
 }
 
-/// What a line allocates. Comments and texts are not looked at.
-pub fn mentions(line: &str) -> Vec<Mention> {
+/// What a line allocates. Comments and texts are not looked at. `is_pointer` says which variables are pointers.
+pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
     let code = without_texts(line);
     let mut found = Vec::new();
     for (at, _) in code.match_indices("new") {
@@ -66,6 +102,7 @@ pub fn mentions(line: &str) -> Vec<Mention> {
             let mention = measured(code[at + 6..].trim_start());
             found.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
                 true => mention.in_a_sum(),
+                false if asks_for_one(&code, at, &is_pointer) => mention.alone(),
                 false => mention,
             }));
         }
@@ -99,6 +136,94 @@ fn is_of_another_call(before: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether the allocating call that the `sizeof` at that place is an argument of asks for so many bytes, and no multiple: the argument
+/// has no factor, and no other argument may be a count. Of a line without such a call, the innermost call counts.
+fn asks_for_one(code: &str, at: usize, is_pointer: &impl Fn(&str) -> bool) -> bool {
+    let (mut inside, mut is_one, mut innermost) = (at, true, None);
+    while let Some(open) = opening_bracket(&code[..inside]) {
+        let arguments = arguments(code, open);
+        let Some(own) = arguments.iter().rposition(|(begin, _)| *begin <= inside) else { break };
+        is_one &= !has_factor(arguments[own].1);
+        let name = last_word(&code[..open]);
+        let is_call = !matches!(name, "" | "return") && !code[..open].ends_with('>');
+        if is_call {
+            let is_count = |(place, (_, other)): (usize, &(usize, &str))| {
+                place != own && may_be_count(name, place, other.trim(), is_pointer)
+            };
+            is_one &= !arguments.iter().enumerate().any(is_count);
+            if allocates(name) {
+                return is_one;
+            }
+            innermost = innermost.or(Some(is_one));
+        }
+        inside = open;
+    }
+    innermost.unwrap_or(false)
+}
+
+/// The round bracket around what follows this text, in the same statement.
+fn opening_bracket(before: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in before.char_indices().rev() {
+        match c {
+            ')' | ']' => depth += 1,
+            '(' if depth == 0 => return Some(at),
+            '(' | '[' => depth = depth.checked_sub(1)?,
+            ';' | '{' | '}' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The arguments behind an opening bracket, each with its place; nothing if the bracket is not closed in the line.
+fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
+    let (mut depth, mut begin, mut found) = (0usize, open + 1, Vec::new());
+    for (at, c) in code[open + 1..].char_indices().map(|(at, c)| (open + 1 + at, c)) {
+        match c {
+            ')' if depth == 0 => {
+                found.push((begin, &code[begin..at]));
+                return found;
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                found.push((begin, &code[begin..at]));
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+/// Whether a size is multiplied, divided or shifted. Stars of `sizeof *variable` and of casts to pointers are no factors.
+fn has_factor(argument: &str) -> bool {
+    let mut rest = argument;
+    let mut code = String::with_capacity(argument.len());
+    while let Some(at) = rest.find("sizeof") {
+        code.push_str(&rest[..at]);
+        code.push('0');
+        let behind = rest[at + 6..].trim_start();
+        rest = &behind[operand(behind).map_or(0, str::len)..];
+    }
+    code.push_str(rest);
+    let is_factor = |at: usize| !code[at..].trim_start_matches(['*', ' ']).starts_with(')');
+    code.match_indices('*').any(|(at, _)| is_factor(at))
+        || code.contains(['/', '%'])
+        || code.contains("<<")
+        || code.contains(">>")
+}
+
+/// Whether an argument may be the number of objects that a function is asked for: no pointer, no alignment, not 1.
+fn may_be_count(function: &str, place: usize, argument: &str, is_pointer: &impl Fn(&str) -> bool) -> bool {
+    let function = function.to_lowercase();
+    let is_block = place == 0 && function.contains("realloc");
+    let is_no_count =
+        ["", "0", "1", "NULL", "nullptr", "this"].contains(&argument) || argument.starts_with('&');
+    !(is_block || is_no_count || function.contains("align") || is_pointer(argument))
 }
 
 /// Whether the `sizeof` at that place is in a term of a sum: the product that it is a factor of ends at a plus or a minus, also
@@ -338,6 +463,10 @@ fn type_name(text: &str) -> Option<(String, &str)> {
 mod tests {
     use super::*;
 
+    fn mentions(line: &str) -> Vec<Mention> {
+        super::mentions(line, |name| name == "pool" || name == "made->pool")
+    }
+
     fn object(name: &str) -> Mention {
         Mention::Object(name.to_owned())
     }
@@ -348,6 +477,10 @@ mod tests {
 
     fn size(name: &str) -> Mention {
         Mention::Size(name.to_owned())
+    }
+
+    fn one(name: &str) -> Mention {
+        Mention::One(name.to_owned())
     }
 
     #[test]
@@ -372,8 +505,8 @@ mod tests {
     #[test]
     fn a_size_names_a_type_or_a_variable() {
         let pointee = |name: &str| Mention::Pointee(name.to_owned());
-        assert_eq!(mentions("n = malloc(sizeof(struct node));"), [size("node")]);
-        assert_eq!(mentions("n = malloc(sizeof *n);"), [pointee("n")]);
+        assert_eq!(mentions("n = malloc(sizeof(struct node));"), [one("node")]);
+        assert_eq!(mentions("n = malloc(sizeof *n);"), [Mention::PointeeOne("n".to_owned())]);
         assert_eq!(mentions("t->table = calloc(size, sizeof(*t->table));"), [pointee("table")]);
         assert_eq!(mentions("t = calloc(n, sizeof(struct entry *));"), [size("entry*")]);
         assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
@@ -382,7 +515,7 @@ mod tests {
         let header = |name: &str| Mention::PointeeHeader(name.to_owned());
         assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [header("p"), header("v")]);
         assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [header("p")]);
-        assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [pointee("b")]);
+        assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [Mention::PointeeOne("b".to_owned())]);
         for line in [
             "x = malloc(16 + n * sizeof(a));",
             "x = malloc(sizeof(a) * n + 16);",
@@ -411,6 +544,52 @@ mod tests {
             mentions("x = malloc(n); memset(x, 0, sizeof(a)); y = calloc(n, sizeof(b));"),
             [size("b")]
         );
+    }
+
+    #[test]
+    fn a_size_without_a_factor_and_a_count_is_that_of_one_object() {
+        for line in [
+            "x = xalloc(sizeof(a));",
+            "x = (a *)take((size_t)sizeof(struct a));",
+            "if ((x = xalloc(static_cast<size_t>(sizeof(a)))) == NULL || n * 3) {",
+            "x = pool_alloc(pool, sizeof(a));",
+            "x = pool_alloc(made->pool, sizeof(a), 0);",
+            "x = obstack_alloc(&stack, sizeof(a));",
+            "x = calloc(1, sizeof(a));",
+            "x = aligned_alloc(64, sizeof(a));",
+            "x = realloc(x, sizeof(a));",
+            "push(list, 3, xalloc(sizeof(a)));",
+            "x = malloc(ROUND(sizeof(a)));",
+        ] {
+            assert_eq!(mentions(line), [one("a")], "{line}");
+        }
+        for line in [
+            "x = xnmalloc(n, sizeof(a));",
+            "x = reallocarray(pool, n, sizeof(a));",
+            "x = calloc(sizeof(a), n);",
+            "x = malloc(static_cast<size_t>(sizeof(a)) * n);",
+            "x = malloc(sizeof(a) << 3);",
+            "x = calloc(n, ROUND(sizeof(a)));",
+            "x = malloc(MANY(sizeof(a), n));",
+            "x = malloc(ROUND(n * sizeof(a)));",
+            "bytes = sizeof(a); x = xalloc(n * bytes);",
+            "n, sizeof(a));",
+            "x = xalloc(sizeof(a),",
+        ] {
+            assert_eq!(mentions(line), [size("a")], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_call_may_ask_for_a_sum() {
+        for line in ["a *x = xalloc(length + OVERHEAD);", "x = (a *)malloc(8 * n - 1);"] {
+            assert!(asks_for_a_sum(line), "{line}");
+        }
+        for line in
+            ["x = xalloc(n);", "x = calloc(n + 1, 8);", "x = xalloc((n + 1) * 8) + 1;", "x = xalloc(a->n);"]
+        {
+            assert!(!asks_for_a_sum(line), "{line}");
+        }
     }
 
     #[test]
@@ -445,9 +624,13 @@ mod tests {
             "/*/ *//",
             "sizeof *é->",
             "é(",
+            "malloc(sizeof",
+            "é(sizeof é) << ]((",
+            "malloc(é, sizeof(é)",
         ] {
             mentions(line);
             allocating_calls(line);
+            asks_for_a_sum(line);
         }
     }
 }
