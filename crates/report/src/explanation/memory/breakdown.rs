@@ -90,7 +90,8 @@ fn overhead(measured: &Measured, [a, b]: [&Allocated; 2], recordings: &Recording
     let of = |of: &Allocated| of.composition.overhead() as i64;
     let whole = of(b) - of(a);
     if !(a.is_glibc && b.is_glibc) {
-        let cause = "the allocator's rounding";
+        // Of headers only glibc's are known: the other allocator's are not told apart from its rounding.
+        let cause = "the allocator's headers and rounding";
         let certainty = recordings.of_allocated(0.0, &of).min(Certainty::Medium);
         return vec![measured.part(cause, NOWHERE, whole, certainty)];
     }
@@ -296,6 +297,24 @@ mod tests {
         assert_eq!(certainties, ["high", "high", "high", "low", "low", "low"]);
         let sum: i64 = parts.iter().map(|part| part.amount).sum();
         assert_eq!(sum, resident[1].total() - resident[0].total());
+    }
+
+    #[test]
+    fn headers_and_rounding_are_one_part_unless_both_allocators_are_glibcs() {
+        let of = |are_glibcs: [bool; 2]| {
+            let [a, b] = [allocated(16_000, 24_000, 1000, 8), allocated(16_000, 16_000, 1000, 8)];
+            let allocated =
+                [Allocated { is_glibc: are_glibcs[0], ..a }, Allocated { is_glibc: are_glibcs[1], ..b }];
+            let heap = HeapParts { allocated, parts: &[] };
+            let parts = parts(&measured(24_000, 16_000), None, Some(&heap), &[], &Recordings::default());
+            parts.into_iter().map(|part| (part.cause, part.amount)).collect::<Vec<_>>()
+        };
+        let whole = [("the allocator's headers and rounding".to_owned(), -8_000)];
+        assert_eq!(
+            [of([true, false]), of([false, true]), of([false, false])],
+            [whole.clone(), whole.clone(), whole]
+        );
+        assert_eq!(of([true, true]), [("glibc's block headers".to_owned(), -8_000)]);
     }
 
     #[test]
