@@ -58,7 +58,7 @@ const fn program(
     Program { name, source, words, quick }
 }
 
-/// A difference, and the share of it that causes of certainty medium or high cover.
+/// A difference, and its `explained_share`.
 struct Explained {
     baseline: f64,
     variant: f64,

@@ -23,6 +23,7 @@ use crate::text::{paragraph, Palette, NARROWEST};
 
 pub use model::{Basis, Measured, Part, Section, Unexplained};
 pub(crate) use parts::points;
+pub(crate) use sentence::coverage;
 pub use sentence::noun;
 pub use widthwise_anatomy::Certainty;
 

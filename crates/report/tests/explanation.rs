@@ -230,3 +230,32 @@ fn nearly_all_of_a_difference_is_not_all_of_it() {
     let text = memory.text(1000, &Palette::plain());
     assert!(text.contains("Named causes cover 99.5 % of the difference."), "{text}");
 }
+
+#[test]
+fn a_part_of_low_certainty_counts_against_the_named_causes_whatever_its_sign() {
+    let of = |stack: u64, mapped: u64| Resident {
+        bytes: [(Use::Class(Class::Stack), stack), (Use::Class(Class::Mmapped), mapped)].into(),
+        origin: Origin::Series,
+        processes: 1,
+    };
+    let covers = |share: &str| {
+        format!(
+            "Named causes cover {share} of the difference. The rest are parts of low certainty and what is not explained, each without its sign."
+        )
+    };
+    let none = "Parts of low certainty and what is not explained are together at least as large as the difference, whatever their signs.";
+    // The stacks explain 950 kB. Mappings of no known owner are of certainty low; 100 kB are not explained.
+    for (mapped, variant, sentence) in [
+        ([0, 100_000], 2_050_000, covers("79 %")),
+        ([100_000, 0], 1_850_000, covers("83 %")),
+        ([0, 950_000], 2_900_000, none.to_owned()),
+    ] {
+        let sides = [of(1_950_000, mapped[0]), of(1_000_000, mapped[1])];
+        let mut memory = memory("max_rss", Origin::Series);
+        (memory.measured.baseline, memory.measured.variant) = (3_000_000, variant);
+        memory.recordings.resident = sides.each_ref().map(|side| vec![side.clone(); 3]);
+        memory.resident = Some(sides);
+        let text = memory.text(1000, &Palette::plain());
+        assert!(text.contains(&sentence), "{sentence}: {text}");
+    }
+}

@@ -10,9 +10,9 @@ use widthwise_anatomy::heap::Composition;
 
 use super::parts::{of_parts, points};
 use crate::explanation::model::{Measured, Part, Section};
-use crate::explanation::sentence::noun;
+use crate::explanation::sentence::{coverage, noun};
 use crate::format::listed;
-use crate::heap::{not_quite, signed};
+use crate::heap::signed;
 use crate::text::{paragraph, Palette};
 
 pub use allocated::Allocated;
@@ -121,21 +121,20 @@ impl Section for Memory {
         }
         let parts = self.all();
         text += &of_parts(&parts, self.top, width, palette);
-        let rest =
-            self.measured.unexplained(&parts.iter().collect::<Vec<_>>(), self.reason(self.measured.metric));
+        let own: Vec<&Part> = parts.iter().collect();
+        let rest = self.measured.unexplained(&own, self.reason(self.measured.metric));
         if !parts.is_empty() {
             let amount = signed(rest.amount.into());
-            let share = rest.explained_share.map_or(String::new(), |share| match share {
-                0.0 => " Parts of low certainty and what is not explained are together at least as large as the difference."
-                    .to_owned(),
-                share => format!(" Named causes cover {} of the difference.", not_quite(share)),
-            });
             let reason = rest
                 .reason
                 .as_ref()
                 .map_or(String::new(), |reason| format!(" ({})", reason.trim_end_matches('.')));
             let amount = if rest.amount == 0 { "nothing".to_owned() } else { amount };
-            let line = format!("Not explained: {amount}, {} points{reason}.{share}", points(rest.points));
+            let line = format!(
+                "Not explained: {amount}, {} points{reason}. {}",
+                points(rest.points),
+                coverage(&rest, &own)
+            );
             text += &paragraph(&line, width, faint);
         } else {
             for missing in &self.missing {

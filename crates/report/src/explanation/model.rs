@@ -175,8 +175,9 @@ pub struct Unexplained {
     pub unit: Unit,
     /// The amount as a share of the baseline, in percentage points.
     pub points: f64,
-    /// The share of the difference that causes of medium or high certainty cover, 0 to 1; none without a difference, or if a value
-    /// is only a lower bound.
+    /// The share of the difference that remains without the parts of certainty low and without the amount, each without its sign, 0 to
+    /// 1: a low part of the other direction does not cancel what is not explained. None without a difference, or if a value is only a
+    /// lower bound.
     pub explained_share: Option<f64>,
     /// The verdict on both values, where runs were compared.
     pub verdict: Option<&'static str>,

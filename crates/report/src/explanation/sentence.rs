@@ -6,6 +6,7 @@ use widthwise_experiment::units::Quantity;
 
 use crate::explanation::model::{Basis, Part, Unexplained};
 use crate::format::{bounded, listed};
+use crate::heap::not_quite;
 use widthwise_verdict::Word;
 
 /// Parts that a sentence names.
@@ -128,6 +129,20 @@ pub fn noun(metric: &str) -> &str {
 
 fn wording(metric: &str) -> Option<&'static Wording> {
     WORDINGS.iter().find(|wording| wording.metric == metric)
+}
+
+/// What the named causes cover of a difference, where a share of it is known.
+pub fn coverage(rest: &Unexplained, parts: &[&Part]) -> String {
+    let Some(share) = rest.explained_share else { return String::new() };
+    if share == 0.0 {
+        return "Parts of low certainty and what is not explained are together at least as large as the difference, whatever their signs."
+            .to_owned();
+    }
+    let of_low = match parts.iter().all(|part| part.is_named()) {
+        true => "",
+        false => " The rest are parts of low certainty and what is not explained, each without its sign.",
+    };
+    format!("Named causes cover {} of the difference.{of_low}", not_quite(share))
 }
 
 /// `x32 uses 31 % less memory at its peak than x86-64 (max RSS 74.5 MB → 44.7 MB): 24 points are pointers, 5.0 glibc's

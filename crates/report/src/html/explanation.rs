@@ -12,9 +12,8 @@ use super::document::{document, policy};
 use super::flame::{self, Flame};
 use crate::excerpt::Excerpt;
 use crate::explanation::layout::Drawn;
-use crate::explanation::{noun, points, Explanation, Part, Section, Unexplained};
+use crate::explanation::{coverage, noun, points, Explanation, Part, Section, Unexplained};
 use crate::format::{capitalized, counted};
-use crate::heap::not_quite;
 use crate::sanitize;
 use crate::text::Palette;
 
@@ -162,10 +161,10 @@ fn of_metric(rest: &Unexplained, parts: &[Part]) -> Markup {
 fn parts_of(rest: &Unexplained, parts: &[Part]) -> Markup {
     let own: Vec<&Part> = parts.iter().filter(|part| part.metric == rest.metric).collect();
     let (shown, others) = own.split_at(own.len().min(MOST_ROWS));
-    let share = rest.explained_share.map(not_quite);
+    let covered = coverage(rest, &own);
     html! {
-        @if let Some(share) = share {
-            p class="lead" { "Causes of medium or high certainty cover " (share) " of the difference." }
+        @if !covered.is_empty() {
+            p class="lead" { (covered) }
         }
         (waterfall::figure(rest, &own))
         (table(rest, shown, others.is_empty()))
