@@ -221,8 +221,10 @@ fn has_factor(argument: &str) -> bool {
 fn may_be_count(function: &str, place: usize, argument: &str, is_pointer: &impl Fn(&str) -> bool) -> bool {
     let function = function.to_lowercase();
     let is_block = place == 0 && function.contains("realloc");
-    let is_no_count =
-        ["", "0", "1", "NULL", "nullptr", "this"].contains(&argument) || argument.starts_with('&');
+    // `__FILE__` and `__LINE__` say where a call is.
+    let is_no_count = ["", "0", "1", "NULL", "nullptr", "this"].contains(&argument)
+        || argument.starts_with('&')
+        || argument.starts_with("__");
     !(is_block || is_no_count || function.contains("align") || is_pointer(argument))
 }
 
@@ -558,6 +560,7 @@ mod tests {
             "x = calloc(1, sizeof(a));",
             "x = aligned_alloc(64, sizeof(a));",
             "x = realloc(x, sizeof(a));",
+            "x = debug_malloc(sizeof(a), \"node\", __FILE__, __LINE__);",
             "push(list, 3, xalloc(sizeof(a)));",
             "x = malloc(ROUND(sizeof(a)));",
         ] {
