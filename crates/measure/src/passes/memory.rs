@@ -198,6 +198,9 @@ fn figures(
             }
         }
     }
+    if let (Some(mean), Some(high)) = (sample.get_mut("tree_mean"), bounds.and_then(|bounds| bounds.high)) {
+        cap(mean, without(high, least));
+    }
     for metric in metrics {
         let reading = match (metric.name, bounds, charged) {
             ("tree_peak", Some(Bounds { low, high, source }), _) => {
@@ -212,6 +215,14 @@ fn figures(
         sample.insert(metric.name, reading);
     }
     sample
+}
+
+/// A mean over time is at most the peak, which the kernel's accounts may bound more closely than the samples. That readings
+/// missed the peak remains: then the mean has no upper bound.
+fn cap(mean: &mut Reading, peak: f64) {
+    mean.value = mean.value.min(peak);
+    mean.upper = mean.upper.map(|upper| if upper.is_finite() { upper.min(peak) } else { upper });
+    mean.upper = mean.upper.filter(|upper| *upper > mean.value);
 }
 
 /// What a reader of the series must know.
@@ -241,7 +252,47 @@ fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use widthwise_experiment::memory::{Amounts, Reading, Totals};
+    use widthwise_experiment::memory::{Amounts, Process, Reading, StatmSample, Totals};
+
+    #[test]
+    fn a_mean_is_at_most_the_peak() {
+        const MB: u64 = 1_000_000;
+        let process = |pid, parent, began_ns| Process {
+            pid,
+            parent,
+            name: "truth".into(),
+            began_ns,
+            ended_ns: 100 * MB,
+        };
+        // A child has all pages of its parent. The samples do not say whether it copied them; the kernel's account of the peak
+        // does.
+        let sample = |at_ns, process| StatmSample {
+            at_ns,
+            process,
+            resident: 82 * MB,
+            anonymous: 81 * MB,
+            virtual_bytes: 0,
+        };
+        let series = Series {
+            wall_ns: 100 * MB,
+            processes: vec![process(10, 1, 0), process(11, 10, 40 * MB)],
+            statm_samples: vec![sample(0, 0), sample(50 * MB, 0), sample(50 * MB, 1), sample(70 * MB, 0)],
+            ..Series::default()
+        };
+        let mean = |low: f64, high: Option<f64>| {
+            let bytes = |mb: f64| (mb * MB as f64) as u64;
+            let bounds = Bounds { low: bytes(low), high: high.map(bytes), source: Source::Smaps };
+            let metrics = ["tree_mean", "tree_peak"].map(|name| metric::find(name).unwrap());
+            figures(&series, &metrics, Some(bounds), None, None)["tree_mean"]
+        };
+        let upper = |high| mean(82.0, high).upper.map(|upper| upper / MB as f64);
+        assert!(upper(None).is_some_and(|upper| upper > 100.0), "{:?}", upper(None));
+        assert_eq!(upper(Some(85.1)), Some(85.1));
+        // What the kernel counts of a process may be a little more than its pages.
+        assert_eq!((mean(81.5, Some(81.5)).value, mean(81.5, Some(81.5)).upper), (81.5e6, None));
+        // Readings that missed the peak say of the mean only that it was so much at least.
+        assert_eq!(mean(120.0, Some(130.0)).upper, Some(f64::INFINITY));
+    }
 
     #[test]
     fn a_reading_as_large_as_the_lower_bound_may_have_missed_the_peak_and_a_smaller_one_has() {
