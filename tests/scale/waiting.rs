@@ -71,6 +71,41 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
     }
 }
 
+/// Runs shorter than the kernel's ticks: some get the CPU for as long as they want it, and others lose several milliseconds.
+#[test]
+fn a_short_run_whose_cpu_another_program_used_has_no_throughput() {
+    let _alone = alone();
+    let lab = pools();
+    let cpu = two_cpus(&lab)[0];
+    let _competitors = Competitors::on(&[cpu], 1);
+    let options = format!("--processes 1 --placement {cpu} --rounds 3");
+    let mut slowed = 0;
+    for _ in 0..12 {
+        let report = pooled(&lab, "alone", "jobs", 4, &options);
+        let row = row(table(&report, "x86-64", "jobs"), 1);
+        let own = runs(&report).iter().filter(|run| {
+            let is_control = run["cell"]["variant"].as_str().is_some_and(|name| name.ends_with("control"));
+            run["purpose"] == "timed" && !is_control
+        });
+        let of = |run: &serde_json::Value, key: &str| run[key].as_u64().unwrap();
+        let (mut elapsed, mut used) = (0, 0);
+        for run in own {
+            let (took, ran) = (of(run, "elapsed_ns"), of(run, "cpu_ns"));
+            // One thread runs or waits for no longer than the run takes.
+            let waited = run["cpu_wait"]["waited_ns"].as_u64().unwrap_or(0);
+            assert!(waited == 0 || ran + waited <= took + 1_000, "{run}");
+            (elapsed, used) = (elapsed + took, used + ran);
+        }
+        if 10 * elapsed > 14 * used {
+            slowed += 1;
+            assert_eq!(row["throughput"]["verdict"], "withheld", "{row}: {used} of {elapsed}");
+        }
+    }
+    if slowed == 0 {
+        skipped("the other program took no time from such short runs");
+    }
+}
+
 /// More threads than CPUs wait for each other, which such a cell measures.
 #[test]
 fn threads_that_wait_for_each_other_are_not_starved() {

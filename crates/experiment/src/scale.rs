@@ -309,10 +309,14 @@ pub struct BeforeFork {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuWait {
     /// For how long tasks could have run and had no CPU, over all of them: the kernel's run-queue wait, for other
-    /// programs and for each other.
+    /// programs and for each other. Where some of their CPU time was not read, extrapolated to the whole.
     pub waited_ns: Option<u64>,
     /// Of the member that waited longest.
     pub longest_ns: Option<u64>,
+    /// For how long they may have waited besides, after the last reading: 0 where the kernel reported it at their exits, and in
+    /// campaigns recorded without it.
+    #[serde(default)]
+    pub unread_ns: u64,
     /// Why the two are not known.
     pub unknown: Option<String>,
     /// CPU time of all other programs on the CPUs of the cell.

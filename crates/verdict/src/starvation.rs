@@ -3,6 +3,9 @@
 //!
 //! Waiting for a CPU alone is no reason: with more tasks than CPUs, tasks wait for each other. Only waiting due to
 //! other programs counts: at most the CPU time that these used on the same CPUs.
+//!
+//! The kernel may count that time in ticks, which are longer than a short run. Such runs are no evidence for or against others: the
+//! cell is withheld as too short if its tasks may have lost too much. They cannot have lost the time for which they ran.
 
 use std::fmt;
 
@@ -11,7 +14,7 @@ use widthwise_experiment::scale::{CpuWait, GroupRun};
 /// A cell whose tasks lost more of their time than this to others is withheld.
 pub const MOST_LOST: f64 = 0.05;
 
-/// The unit of the kernel's steal time, in nanoseconds.
+/// The unit of the kernel's steal time, and of CPU times in `/proc/stat`, in nanoseconds.
 const TICK: f64 = 1e7;
 
 /// How the tasks of a cell came by their CPUs. Shares are from 0 to 1.
@@ -27,6 +30,8 @@ pub struct Waiting {
     pub lost: f64,
     /// That is the share of the one task that waited longest: all together lost less than withholds a cell.
     pub of_one: bool,
+    /// The runs are too short to tell who had the CPUs: `lost` is what tasks may have lost at most.
+    pub too_short: bool,
     /// Who took most of it.
     pub taker: Taker,
     /// CPU time of other programs on these CPUs, as a share of what the CPUs have.
@@ -61,6 +66,8 @@ pub struct Starved {
     pub at_most: bool,
     /// One of them lost that.
     pub of_one: bool,
+    /// The runs are too short to tell whether they lost it.
+    pub too_short: bool,
 }
 
 impl Waiting {
@@ -76,6 +83,7 @@ impl Waiting {
             return None;
         }
         let LostWaiting { of_all, of_one, is_quota } = lost_waiting(&judged);
+        let all: Vec<&(&GroupRun, &CpuWait)> = recorded.iter().collect();
         let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
@@ -88,11 +96,15 @@ impl Waiting {
         // One task whose CPU was taken delays the whole cell.
         let is_one = of_all + by_host <= MOST_LOST && of_one + by_host > MOST_LOST;
         let by_wait = if is_one { of_one } else { of_all };
+        let unclear =
+            may_have_lost(&all).filter(|most| by_wait + by_host <= MOST_LOST && most + by_host > MOST_LOST);
+        let by_wait = unclear.unwrap_or(by_wait);
         Some(Waiting {
             waited,
             unknown: unknown.filter(|_| waited.is_none()),
             lost: (by_wait + by_host).min(1.0),
             of_one: is_one,
+            too_short: unclear.is_some(),
             taker: Taker::of(by_wait, by_host, is_quota),
             others: (others / capacity.max(1.0)).min(1.0),
         })
@@ -102,8 +114,8 @@ impl Waiting {
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
         let at_most = self.waited.is_none();
-        let (taker, of_one) = (self.taker, self.of_one);
-        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker, at_most, of_one })
+        let (taker, of_one, too_short) = (self.taker, self.of_one, self.too_short);
+        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker, at_most, of_one, too_short })
     }
 }
 
@@ -142,27 +154,78 @@ struct LostWaiting {
     is_quota: bool,
 }
 
+/// The sum over runs of what the kernel recorded.
+fn sum(waits: &[&(&GroupRun, &CpuWait)], of: fn(&CpuWait) -> u64) -> f64 {
+    waits.iter().map(|(_, wait)| of(wait) as f64).sum()
+}
+
+/// How far the sum of [`CpuWait::others_ns`] may be off by the kernel's ticks.
+fn uncertain(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
+    let of_run = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
+    of_run * (waits.len() as f64).sqrt()
+}
+
+/// The CPU time of others, and that for which a quota was used up. A tick that falls into one of several runs has the time of the
+/// others, too, whose own record is then 0 and not below: where a run used less than a tick, by as much as it used.
+fn used_by_others(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
+    let is_below = |run: &GroupRun, wait: &CpuWait| {
+        wait.others_ns == 0 && wait.uncertain_ns > 0 && run.cpu_ns as f64 <= TICK
+    };
+    let below = waits.iter().filter(|(run, wait)| is_below(run, wait)).map(|(run, _)| run.cpu_ns as f64);
+    sum(waits, |wait| wait.others_ns) + sum(waits, |wait| wait.throttled_ns) - below.sum::<f64>()
+}
+
+/// CPU time that the tasks of a run left unused: others used no more, and no task that has a CPU for itself waited for longer.
+fn unused_ns(run: &GroupRun, wait: &CpuWait) -> u64 {
+    (run.elapsed_ns * wait.cpus as u64).saturating_sub(run.cpu_ns)
+}
+
+/// Whether tasks may have waited for each other, or not at all.
+fn is_unsure(wait: &CpuWait) -> bool {
+    wait.waited_ns.is_none() || wait.wanting > wait.cpus
+}
+
+/// The share of `lost` in the time of the tasks, or of the runs, if these are longer.
+fn share_of_time(lost: f64, waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
+    let used: f64 = waits.iter().map(|(run, _)| run.cpu_ns as f64).sum();
+    lost / (lost + used).max(elapsed(waits))
+}
+
+fn elapsed(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
+    waits.iter().map(|(run, _)| run.elapsed_ns as f64).sum::<f64>().max(1.0)
+}
+
 /// What tasks lost by waiting for others. Tasks whose waiting was not read may have waited whenever they did not run.
 fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> LostWaiting {
-    let sum = |of: fn(&CpuWait) -> u64| waits.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
-    let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
-    let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
-    let uncertain = uncertain * (waits.len() as f64).sqrt();
+    let others = sum(waits, |wait| wait.others_ns);
+    let throttled = sum(waits, |wait| wait.throttled_ns);
+    let uncertain = uncertain(waits);
     // Tasks that cannot have waited for each other waited for other programs, up to the CPU time of these. Tasks that
     // may have waited for each other, or not at all, lost at most what other programs used.
-    let is_unsure = waits.iter().any(|(_, wait)| wait.waited_ns.is_none() || wait.wanting > wait.cpus);
-    let most = if is_unsure { others + throttled - uncertain } else { others + throttled + uncertain };
-    let free =
-        |run: &GroupRun, wait: &CpuWait| (run.elapsed_ns * wait.cpus as u64).saturating_sub(run.cpu_ns);
-    let waited = waits.iter().map(|(run, wait)| wait.waited_ns.unwrap_or_else(|| free(run, wait)) as f64);
+    let is_unsure = waits.iter().any(|(_, wait)| is_unsure(wait));
+    let most = if is_unsure { used_by_others(waits) - uncertain } else { others + throttled + uncertain };
+    let waited =
+        waits.iter().map(|(run, wait)| wait.waited_ns.unwrap_or_else(|| unused_ns(run, wait)) as f64);
     let lost = waited.sum::<f64>().min(most).max(0.0);
-    let longest = sum(|wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
-    let used: f64 = waits.iter().map(|(run, _)| run.cpu_ns as f64).sum();
-    let elapsed: f64 = waits.iter().map(|(run, _)| run.elapsed_ns as f64).sum::<f64>().max(1.0);
-    let of_all = lost / (lost + used).max(elapsed);
+    let longest = sum(waits, |wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
-    let of_one = if is_unsure { 0.0 } else { longest / elapsed };
-    LostWaiting { of_all, of_one, is_quota: throttled > others }
+    let of_one = if is_unsure { 0.0 } else { longest / elapsed(waits) };
+    LostWaiting { of_all: share_of_time(lost, waits), of_one, is_quota: throttled > others }
+}
+
+/// The share of their time that tasks may have lost by waiting for others at most, where the runs are too short to tell: the ticks
+/// in which the kernel counts the others are longer than what withholds a cell.
+fn may_have_lost(waits: &[&(&GroupRun, &CpuWait)]) -> Option<f64> {
+    let uncertain = uncertain(waits);
+    if share_of_time(uncertain, waits) <= MOST_LOST {
+        return None;
+    }
+    let most = (used_by_others(waits) + uncertain).max(0.0);
+    let waited = |(run, wait): &&(&GroupRun, &CpuWait)| {
+        let unused = unused_ns(run, wait);
+        wait.waited_ns.map_or(unused, |waited| unused.min(waited + wait.unread_ns)) as f64
+    };
+    Some(share_of_time(waits.iter().map(waited).sum::<f64>().min(most), waits))
 }
 
 impl Starved {
@@ -193,6 +256,13 @@ impl fmt::Display for Starved {
         // Waiting, and the host's steal time, in which tasks do not count as waiting.
         let (lacked, up_to) = if self.at_most { ("may have lacked", "up to ") } else { ("lacked", "") };
         let taker = self.taker;
+        if self.too_short {
+            return write!(
+                f,
+                "with {processes}, the tasks may have lacked a CPU for up to {percent:.0} % of their time: the runs are too short to \
+                 tell, and need more events"
+            );
+        }
         write!(
             f,
             "with {processes}, for {up_to}{percent:.0} % of {their} time {tasks} {lacked} a CPU {taker}"
@@ -336,6 +406,73 @@ mod tests {
         busy.cpu_ns = 2000 * MS;
         assert_eq!(Waiting::of([busy].iter()).unwrap().starved(2), None);
         assert_eq!(of(CpuWait { others_ns: 80 * MS, ..unknown }).starved(2), None);
+    }
+
+    /// A run on one CPU, with the kernel's times.
+    fn short(elapsed_ns: u64, cpu_ns: u64, wait: CpuWait) -> GroupRun {
+        let mut run = run(CpuWait { cpus: 1, wanting: 1, uncertain_ns: 20 * MS, ..wait });
+        (run.elapsed_ns, run.cpu_ns) = (elapsed_ns, cpu_ns);
+        run
+    }
+
+    fn unread(others_ns: u64) -> CpuWait {
+        CpuWait { unknown: Some("too short-lived".into()), others_ns, ..CpuWait::default() }
+    }
+
+    #[test]
+    fn runs_shorter_than_a_tick_that_left_the_cpu_unused_are_too_short_to_tell() {
+        // Recorded beside a program that had half of the CPU.
+        for others_ns in [0, 6_100_000] {
+            let half = short(7_650_000, 3_710_000, unread(others_ns));
+            let found = Waiting::of([half].iter()).unwrap().starved(1).unwrap();
+            assert!(found.too_short && found.lost > 400, "{found:?}");
+            assert_eq!(
+                found.to_string(),
+                "with 1, the tasks may have lacked a CPU for up to 52 % of their time: the runs are too short to tell, and need more \
+                 events"
+            );
+        }
+        // The same without others: the program had its CPU until its end.
+        let alone = short(3_463_710, 3_484_000, unread(6_200_000));
+        assert_eq!(Waiting::of([alone].iter()).unwrap().starved(1), None);
+        // A run whose wait was read does not speak for one whose wait was not.
+        let read = CpuWait { waited_ns: Some(9_574), longest_ns: Some(9_574), ..CpuWait::default() };
+        let runs = [short(3_463_710, 3_484_000, read), short(7_650_000, 3_710_000, unread(6_100_000))];
+        assert!(Waiting::of(runs.iter()).unwrap().starved(1).unwrap().too_short);
+    }
+
+    #[test]
+    fn a_wait_that_was_read_early_may_have_been_longer() {
+        let early = |unread_ns| {
+            let wait = CpuWait {
+                waited_ns: Some(14_901),
+                longest_ns: Some(14_901),
+                unread_ns,
+                others_ns: 4_277_214,
+                ..CpuWait::default()
+            };
+            Waiting::of([short(9_156_405, 5_188_000, wait)].iter()).unwrap().starved(1)
+        };
+        assert!(early(4_000_000).unwrap().too_short);
+        // It was read until the end: the program slept.
+        assert_eq!(early(0), None);
+    }
+
+    #[test]
+    fn ticks_in_some_of_many_short_runs_are_no_evidence_for_others() {
+        // 1 ms each, on an idle machine: a tick of 10 ms falls into one run of ten. They leave a tenth of the time unused.
+        let wait = |number| unread(if number % 10 == 0 { 9_050_000 } else { 0 });
+        let runs: Vec<GroupRun> = (0..1000).map(|number| short(1_050_000, 945_000, wait(number))).collect();
+        let found = Waiting::of(runs.iter()).unwrap().starved(1).unwrap();
+        assert!(found.too_short, "{found:?}");
+        let read = |number| CpuWait {
+            waited_ns: Some(16_000),
+            longest_ns: Some(16_000),
+            unknown: None,
+            ..wait(number)
+        };
+        let runs: Vec<GroupRun> = (0..1000).map(|number| short(1_050_000, 945_000, read(number))).collect();
+        assert_eq!(Waiting::of(runs.iter()).unwrap().starved(1), None);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Exit {
     pub cpu_ns: u64,
     /// `cpu_ns` is the scheduler's own sum, as of its last tick or switch; otherwise it counts ticks of 1 to 10 ms each.
     pub is_exact: bool,
+    /// For how long it waited for a CPU, in nanoseconds; zero on a kernel whose `cpu_ns` is not exact.
+    pub waited_ns: u64,
     /// From its start to its end, in nanoseconds.
     pub elapsed_ns: u64,
     /// Page faults that needed no disk, of this thread.
@@ -249,6 +251,8 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         parent: read_u32(stats, 132)?,
         cpu_ns: cpu_ns(stats)?.0,
         is_exact: cpu_ns(stats)?.1,
+        // cpu_delay_total: the wait that schedstat has, until the end.
+        waited_ns: read_u64(stats, 24)?,
         elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
         status: read_u32(stats, 4)? as i32,
         minor_faults: read_u64(stats, 168)?,
@@ -353,6 +357,7 @@ mod tests {
             peak_virtual: 2 * resident,
             cpu_ns: 10,
             is_exact: true,
+            waited_ns: 0,
             elapsed_ns: 20,
             minor_faults: 1,
             read_and_written: 0,

@@ -16,7 +16,7 @@ use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
 use crate::scale::process_tree::ProcessTree;
 use crate::scale::reported_events::{parents, tell, Told};
-use crate::scale::waits::{self, Waits};
+use crate::scale::waits::{self, Reading, Waits, Whole};
 use crate::scale::watcher::Watcher;
 
 /// Starts that are further apart than this share of the time get a remark.
@@ -30,8 +30,8 @@ const BATCHES: u64 = 256 << 10;
 const SEVERAL: usize = 20;
 /// Exits are reported up to this long after they happen, in nanoseconds.
 const MOMENT: u64 = 2_000_000;
-/// The waiting of tasks is known if this share of their CPU time was read before they ended: the rest, at most as much, is
-/// assumed to be like it.
+/// The waiting of tasks is known if this share of their CPU time, and of the run, was read before they ended: the rest, at most as
+/// much, is assumed to be like it.
 const SEEN: f64 = 0.5;
 
 /// Combines what is known of a run.
@@ -43,7 +43,7 @@ pub(super) fn accounted(
     earlier: &Earlier,
 ) -> GroupRun {
     let (counted, parent_cpu_ns) = watcher.counted();
-    let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
+    let Watcher { mut tree, camera, pipes, remarks, mut waits, .. } = watcher;
     let load = result.done.iter().zip(tasks).filter(|(_, task)| task.load);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
@@ -56,6 +56,8 @@ pub(super) fn accounted(
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.load).collect();
     let mut run = ended(spec, &done);
     let Some(first) = set_times(&mut run, &done, &exits) else { return run };
+    let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
+    waits.ended(&exits, &programs);
     run.remarks = remarks;
     run.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
     remark_on_start_and_end(&mut run, &done, first, appointed.as_nanos() as u64);
@@ -80,7 +82,8 @@ pub(super) fn accounted(
     if run.is_sound() {
         run.failure = done.iter().find_map(|(done, _)| left_working(&done.reply));
     }
-    run.cpu_wait = Some(cpu_wait(spec, &run, &tree, &waits, &around));
+    let unread_ns = waits.unread_ns(first + run.elapsed_ns);
+    run.cpu_wait = Some(cpu_wait(spec, &run, &tree, (&waits, unread_ns), &around));
     remark_on_members(&mut run);
     set_memory(&mut run, camera.map(|camera| (camera.running(), camera.close(first))));
     match answer(spec, tasks, earlier) {
@@ -301,12 +304,12 @@ struct HookFailed {
     throttled_ns: u64,
 }
 
-/// Whether the tasks had to wait for their CPUs.
+/// Whether the tasks had to wait for their CPUs. The readings end so long before the run.
 fn cpu_wait(
     spec: &GroupSpec,
     run: &GroupRun,
     tree: &ProcessTree,
-    waits: &Waits,
+    (waits, unread_ns): (&Waits, u64),
     around: &HookFailed,
 ) -> CpuWait {
     let asked = if spec.cpus.is_empty() { spec.allowed } else { spec.cpus };
@@ -342,17 +345,29 @@ fn cpu_wait(
             wait.unknown = Some("the kernel does not report how long tasks wait for a CPU (schedstat)".into())
         }
         None => wait.unknown = Some("its tasks were too short-lived: their waiting was not read".into()),
-        Some((seen, _)) if (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64 => {
+        Some((seen, _)) if is_unread(run, seen, waits, unread_ns) => {
             wait.unknown = Some("its tasks were too short-lived, or other programs had the reader's CPU: their waiting was not read".into());
         }
         Some((seen, members)) => {
-            let whole = (run.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
-            let waits = members.iter().map(|one| one.waited_of_run(whole, run.elapsed_ns));
-            wait.longest_ns = waits.max();
-            wait.waited_ns = Some((seen.waited_ns as f64 * whole) as u64);
+            let times = (run.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
+            let waited = if waits.is_complete() { 1.0 } else { times };
+            let whole = Whole { ran: times, waited, elapsed_ns: run.elapsed_ns };
+            let waited = waits.waited_of_run(whole);
+            let longest = members.iter().map(|one| one.waited_of_run(whole)).max();
+            wait.longest_ns = longest.map(|longest| longest.min(waited));
+            wait.waited_ns = Some(waited);
+            let left_ns = run.cpu_ns.saturating_sub(seen.ran_ns);
+            wait.unread_ns = (unread_ns * wait.cpus as u64).saturating_sub(left_ns);
         }
     }
     wait
+}
+
+/// Whether too little of the waiting was read to say anything of the rest.
+fn is_unread(run: &GroupRun, seen: Reading, waits: &Waits, unread_ns: u64) -> bool {
+    let is_little = (seen.ran_ns as f64) < SEEN * run.cpu_ns as f64;
+    let is_early = unread_ns as f64 > (1.0 - SEEN) * run.elapsed_ns as f64;
+    !waits.is_complete() && (is_little || is_early)
 }
 
 /// How large the members were at the moment that represents the run, as a share of their own peaks by the kernel. None where the

@@ -1,11 +1,13 @@
 //! How long the tasks of a run ran, and how long they waited for a CPU: the first two numbers of
 //! `/proc/PID/task/TID/schedstat`, in nanoseconds (Documentation/scheduler/sched-stats.rst; needs
 //! CONFIG_SCHED_INFO). Read at intervals while the tasks live, since the kernel drops a thread's numbers when
-//! it ends: the time after the last reading is missing.
+//! it ends. The time after the last reading is known where the kernel reports exits (taskstats), and missing otherwise; a wait
+//! counts when it is over.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::proc::taskstats::Exit;
 use crate::proc::{clock, descendants};
 
 /// More threads than this are not read: reading would take too long.
@@ -20,6 +22,17 @@ pub struct Reading {
     pub waited_ns: u64,
 }
 
+/// What was read of a run, and the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole {
+    /// Its tasks ran so many times as long as was read,
+    pub ran: f64,
+    /// and waited so many times as long.
+    pub waited: f64,
+    /// Its length.
+    pub elapsed_ns: u64,
+}
+
 /// A thread that was seen.
 #[derive(Debug, Clone, Copy)]
 struct Thread {
@@ -29,8 +42,8 @@ struct Thread {
     last: Reading,
     /// Of earlier threads with the same number.
     before: Reading,
-    /// The first and the last look since whose predecessor it wanted a CPU.
-    active: Option<(u32, u32)>,
+    /// When the first and the last look began since whose predecessor it wanted a CPU; of one that no look saw, its life.
+    active: Option<(u64, u64)>,
 }
 
 /// A thread is active between two looks if it wanted a CPU for this share of the time.
@@ -44,6 +57,8 @@ pub struct Waits {
     look: u32,
     looked_ns: u64,
     gap_ns: u64,
+    /// The kernel has reported every program's exit.
+    is_complete: bool,
     /// Why nothing can be read.
     unknown: bool,
 }
@@ -94,7 +109,54 @@ impl Waits {
         let gap_ns = if self.look > 1 { self.gap_ns } else { 0 };
         let wanted = known.whole().wanted_ns() - had;
         if wanted > 0 && wanted >= gap_ns / ACTIVE {
-            known.active = Some((known.active.map_or(self.look, |(first, _)| first), self.look));
+            known.active = Some((known.active.map_or(self.looked_ns, |(first, _)| first), self.looked_ns));
+        }
+    }
+
+    /// Completes the readings by the exits that the kernel reported on this machine, each with the moment of its report: `programs`
+    /// are the numbers of the programs, in the order of their launchers.
+    pub fn ended(&mut self, exits: &[(Exit, u64)], programs: &[u32]) {
+        let exact = || exits.iter().filter(|(exit, _)| exit.is_exact);
+        let parents: BTreeMap<u32, u32> = exact().map(|(exit, _)| (exit.tgid, exit.parent)).collect();
+        let mut roots = BTreeMap::new();
+        for (root, program) in programs.iter().enumerate() {
+            roots.insert(*program, root);
+            // Orphans become children of the launcher.
+            roots.extend(parents.get(program).map(|launcher| (*launcher, root)));
+        }
+        // A chain longer than the number of exits contains a cycle (reused numbers).
+        let root_of = |mut process: u32| {
+            (0..=exits.len()).find_map(|_| {
+                let root = roots.get(&process).copied();
+                process = parents.get(&process).copied().unwrap_or_default();
+                root
+            })
+        };
+        let mut ended: BTreeMap<u32, Thread> = BTreeMap::new();
+        for (exit, reported_ns) in exact() {
+            let Some(root) = root_of(exit.tgid) else { continue };
+            let last = Reading { ran_ns: exit.cpu_ns, waited_ns: exit.waited_ns };
+            let before = ended.get(&exit.pid).map_or(Reading::default(), Thread::whole);
+            let active = Some((reported_ns.saturating_sub(exit.elapsed_ns), *reported_ns));
+            ended.insert(exit.pid, Thread { process: exit.tgid, root, last, before, active });
+        }
+        for (number, thread) in ended {
+            let known = self.threads.get(&number);
+            // Where a report was lost, the readings know more.
+            if known.is_none_or(|known| known.whole().wanted_ns() <= thread.whole().wanted_ns()) {
+                let active = known.map_or(thread.active, |known| known.active);
+                self.threads.insert(number, Thread { active, ..thread });
+            }
+        }
+        self.is_complete = programs.iter().all(|program| parents.contains_key(program));
+    }
+
+    /// For how long before the end nothing was read.
+    pub fn unread_ns(&self, end_ns: u64) -> u64 {
+        if self.is_complete {
+            0
+        } else {
+            end_ns.saturating_sub(self.looked_ns)
         }
     }
 
@@ -129,13 +191,24 @@ impl Waits {
         (sum.ran_ns > 0).then(|| (sum, groups.into_values().collect()))
     }
 
+    /// Whether the kernel has reported every program's exit: then all waiting is known. The CPU time is that of a task's last tick or
+    /// switch, which may be less than half of a short task's.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The wait of all threads in such a run.
+    pub fn waited_of_run(&self, whole: Whole) -> u64 {
+        self.threads.values().map(|thread| thread.whole().waited_alone(whole)).sum()
+    }
+
     /// The highest number of tasks that wanted a CPU at the same time, of those that did for at least this long. A second pool
     /// of threads does not wait for the first.
     pub fn wanting(&self, at_least_ns: u64) -> usize {
         let wants = |thread: &&Thread| thread.whole().wanted_ns() >= at_least_ns;
-        let active: Vec<(u32, u32)> =
+        let active: Vec<(u64, u64)> =
             self.threads.values().filter(wants).filter_map(|thread| thread.active).collect();
-        let at = |look: u32| active.iter().filter(|(first, last)| (*first..=*last).contains(&look)).count();
+        let at = |at_ns: u64| active.iter().filter(|(first, last)| (*first..=*last).contains(&at_ns)).count();
         active.iter().map(|(first, _)| at(*first)).max().unwrap_or(0)
     }
 }
@@ -147,11 +220,24 @@ impl Thread {
 }
 
 impl Reading {
-    /// The wait of a task that ran and waited `whole` times that long, in a run of that length: it cannot have waited while it ran.
-    pub fn waited_of_run(self, whole: f64, elapsed_ns: u64) -> u64 {
-        let (ran, waited) = ((self.ran_ns as f64 * whole) as u64, (self.waited_ns as f64 * whole) as u64);
+    /// The wait of a task in such a run: it cannot have waited while it ran.
+    pub fn waited_of_run(self, whole: Whole) -> u64 {
+        let Reading { ran_ns, waited_ns } = self.times(whole);
         // Threads on several CPUs may have run for longer than the run took.
-        waited.min(if ran <= elapsed_ns { elapsed_ns - ran } else { elapsed_ns })
+        waited_ns.min(if ran_ns <= whole.elapsed_ns { whole.elapsed_ns - ran_ns } else { whole.elapsed_ns })
+    }
+
+    /// Likewise of a single thread, which runs or waits for no longer than the run takes. If it seems to have run for clearly longer,
+    /// what was not read is that of other threads.
+    fn waited_alone(self, whole: Whole) -> u64 {
+        let Reading { ran_ns, waited_ns } = self.times(whole);
+        let ran_ns = if ran_ns <= whole.elapsed_ns / 20 * 21 { ran_ns } else { self.ran_ns };
+        waited_ns.min(whole.elapsed_ns.saturating_sub(ran_ns))
+    }
+
+    fn times(self, whole: Whole) -> Reading {
+        let times = |ns: u64, times: f64| (ns as f64 * times) as u64;
+        Reading { ran_ns: times(self.ran_ns, whole.ran), waited_ns: times(self.waited_ns, whole.waited) }
     }
 
     /// For how long it ran or waited for a CPU.
@@ -230,6 +316,68 @@ mod tests {
         assert_eq!(look(&[(1, 10), (4, 10), (5, 9)]), 2);
         // It works beside the second pool.
         assert_eq!(look(&[(1, 20), (4, 20), (5, 18)]), 3);
+    }
+
+    fn exit(pid: u32, tgid: u32, parent: u32, reading: Reading) -> (Exit, u64) {
+        let Reading { ran_ns, waited_ns } = reading;
+        let exit = Exit {
+            pid,
+            tgid,
+            parent,
+            comm: String::new(),
+            max_rss: 0,
+            peak_virtual: 0,
+            cpu_ns: ran_ns,
+            is_exact: true,
+            waited_ns,
+            elapsed_ns: 40,
+            minor_faults: 0,
+            read_and_written: 0,
+            status: 0,
+        };
+        (exit, 100)
+    }
+
+    #[test]
+    fn exits_complete_the_readings() {
+        let mut waits = Waits::default();
+        waits.begin(50);
+        waits.take(0, 10, 10, reading(5, 2));
+        assert_eq!(waits.unread_ns(100), 50);
+        // The launchers are 2 and 3; 12 is a child of the first program, 14 an orphan of the second.
+        let exits = [
+            exit(12, 12, 10, reading(3, 4)),
+            exit(10, 10, 2, reading(9, 40)),
+            exit(11, 11, 3, reading(1, 0)),
+            exit(14, 14, 3, reading(2, 1)),
+            exit(77, 77, 1, reading(900, 900)),
+        ];
+        waits.ended(&exits, &[10, 11]);
+        let groups = vec![reading(12, 44), reading(3, 1)];
+        assert_eq!(waits.total(&|root, _, _| root as u64), Some((reading(15, 45), groups)));
+        assert_eq!(waits.unread_ns(100), 0);
+        // A report that was lost leaves what was read.
+        let mut lost = Waits::default();
+        lost.begin(50);
+        lost.take(0, 10, 10, reading(5, 2));
+        lost.ended(&exits[..1], &[10]);
+        assert_eq!((lost.process(10), lost.unread_ns(100)), (Some(reading(5, 2)), 50));
+    }
+
+    #[test]
+    fn a_thread_runs_and_waits_for_no_longer_than_the_run_takes() {
+        let mut waits = Waits::default();
+        waits.take(0, 10, 10, reading(2_000_000, 3_690_000));
+        let times = 3_545_000.0 / 2_000_000.0;
+        let whole = Whole { ran: times, waited: times, elapsed_ns: 7_566_310 };
+        assert_eq!(waits.waited_of_run(whole), 7_566_310 - 3_545_000);
+        assert_eq!(waits.waited_of_run(Whole { waited: 1.0, ..whole }), 3_690_000);
+        // The CPU time of its start is in the run's, and before the run.
+        let busy = Whole { ran: 1.01 * 7_566_310.0 / 2_000_000.0, ..whole };
+        assert_eq!(waits.waited_of_run(busy), 0);
+        // A second thread may have waited at the same time.
+        waits.take(0, 10, 11, reading(1_000, 3_690_000));
+        assert!(waits.waited_of_run(whole) > 7_566_310);
     }
 
     #[test]

@@ -171,6 +171,7 @@ fn a_member_is_accounted_with_its_descendants() {
         peak_virtual: 2,
         cpu_ns,
         is_exact: true,
+        waited_ns: 0,
         elapsed_ns: 50,
         minor_faults: 0,
         read_and_written: 0,
