@@ -260,7 +260,7 @@ impl fmt::Display for Starved {
             return write!(
                 f,
                 "with {processes}, the tasks may have lacked a CPU for up to {percent:.0} % of their time: the runs are too short to \
-                 tell, and need more events"
+                 tell; make them longer"
             );
         }
         write!(
@@ -428,8 +428,8 @@ mod tests {
             assert!(found.too_short && found.lost > 400, "{found:?}");
             assert_eq!(
                 found.to_string(),
-                "with 1, the tasks may have lacked a CPU for up to 52 % of their time: the runs are too short to tell, and need more \
-                 events"
+                "with 1, the tasks may have lacked a CPU for up to 52 % of their time: the runs are too short to tell; make them \
+                 longer"
             );
         }
         // The same without others: the program had its CPU until its end.
