@@ -173,6 +173,25 @@ int main(int count, char **words) {
     }
 }
 
+/// In a stub, in the runtime and in a loop, with handlers that interrupt each other, are left by a jump, and have a stack of their own.
+#[test]
+fn signals_are_delivered_under_valgrind_and_cause_no_errors() {
+    let lab = lab();
+    lab.program("handled_signals.c");
+    lab.gcc(&format!("{X32} -O1 -pthread handled_signals.c -o signals"));
+    let suppressions = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtime/x32/valgrind.supp");
+    let memcheck = format!("memcheck --error-exitcode=9 --suppressions={}", suppressions.display());
+    let answer =
+        "interrupted 40, nested 20, wrong 0\nboth 42\nleft 20\non its stack 52, left 25\noverflowed 2\n\
+                  deep 15\nregisters kept\nthreads 160\n";
+    for tool in
+        ["callgrind --callgrind-out-file=out", "cachegrind --cachegrind-out-file=out", memcheck.as_str()]
+    {
+        let printed = output_of(&mut valgrind(&lab, &format!("-q --tool={tool}"), &["./signals"]));
+        assert_eq!((printed.stdout.as_str(), printed.status), (answer, Some(3)), "{tool}: {printed:?}");
+    }
+}
+
 /// The output of gdb for these commands.
 fn gdb(lab: &Laboratory, program: &str, lines: &[&str]) -> CommandOutput {
     let mut command = lab.command(&format!("exec --gdb {program}"));

@@ -274,15 +274,19 @@ x32_restorer:
 x32_sigreturn_end:
     ud2
 
-/* noreturn x32_restore(struct sigcontext *): the same by hand, for where the kernel's is not to be had (valgrind). The mask is
- * in force already. */
+/* noreturn x32_restore(const struct sigcontext *, const u64 *mask): the same by hand, for where the kernel's is not to be had
+ * (valgrind). A signal that comes here, as soon as the mask lets it in, finds the program where it goes on. */
     .globl x32_restore
 x32_restore:
-    mov 184(%rdi), %rax
-    test %rax, %rax
-    jz 1f
-    fxrstor64 (%rax)
-1:  mov 0(%rdi), %r8
+    movl $0, %gs:THREAD_PENDING
+    mov %rdi, %rbx
+    mov $14, %eax
+    mov $2, %edi
+    xor %edx, %edx
+    mov $8, %r10d
+    syscall
+    mov %rbx, %rdi
+    mov 0(%rdi), %r8
     mov 8(%rdi), %r9
     mov 16(%rdi), %r10
     mov 24(%rdi), %r11
@@ -306,6 +310,8 @@ x32_restore:
     popfq
     mov %gs:THREAD_PROGRAM_RSP, %rsp
     jmp *%gs:THREAD_RESUME_RIP
+    .globl x32_restore_end
+x32_restore_end:
 
 /* noreturn x32_start(sp, entry): registers as the kernel leaves them at execve (ELF_PLAT_INIT). */
     .globl x32_start

@@ -22,6 +22,7 @@
 #include "trace.h"
 #include "trampolines.h"
 #include "user_memory.h"
+#include "valgrind.h"
 #include "vdso.h"
 #include <elf.h>
 
@@ -170,17 +171,6 @@ static u64 vector_value(const u64 *vector, u64 key) {
         }
     }
     return 0;
-}
-
-/* RUNNING_ON_VALGRIND, valgrind.h: instructions that do nothing, but where valgrind looks for them. */
-static int under_valgrind(void) {
-    u64 request[6] = {0x1001};
-    u64 answer = 0;
-    __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
-                     : "=d"(answer)
-                     : "a"(request), "0"(answer)
-                     : "cc", "memory");
-    return answer != 0;
 }
 
 __attribute__((noreturn)) static void cannot_run(const struct request *request, int status,
@@ -528,7 +518,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     const struct given given = read_cells(cells);
     u64 first_faults = wants_account(given.words) ? account_first_faults() : 0;
     settings.trace_fd = 2;
-    settings.valgrind = (u8)under_valgrind();
+    settings.valgrind = (u8)valgrind_is_here();
     x32_has_wrgsbase = !settings.valgrind && (vector_value(given.vector, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     u64 signal_frame_size = vector_value(given.vector, KERNEL_AT_MINSIGSTKSZ);
     int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);

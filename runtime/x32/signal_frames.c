@@ -5,9 +5,12 @@
 #include "signal_parts.h"
 #include "site_places.h"
 #include "user_memory.h"
+#include "valgrind.h"
 #include "xstate.h"
 
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
+
+#define RED_ZONE 128UL
 
 #define CONTEXT_EXTENDED 1UL      /* UC_FP_XSTATE */
 #define CONTEXT_STACK_SEGMENT 6UL /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
@@ -28,21 +31,28 @@ static i32 alternate_state(const struct thread *thread, u64 sp) {
     return on_alternate(thread, sp) ? SS_ONSTACK : 0;
 }
 
-__attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
+__attribute__((noreturn)) void x32_restore(const struct sigcontext *registers, const u64 *mask);
 
 void signals_go_on(struct sigcontext *registers) {
     registers->rip = sites_go_on(registers->rip, registers->rax, &registers->rflags);
+    if (settings.valgrind) {
+        registers->rip = sites_begin_again(registers->rip, registers->rax);
+    }
 }
 
-/* Goes on as the context demands: the kernel's way, all at once. valgrind takes back only frames that it made
- * itself.
+/* Goes on as the context demands, from the program's handler that has its frame there, if it is one: the
+ * kernel's way, all at once. valgrind takes back only frames that it made itself.
  */
-__attribute__((noreturn)) static void resume(struct ucontext64 *context) {
+__attribute__((noreturn)) static void resume(struct ucontext64 *context, u64 frame) {
     signals_go_on(&context->registers);
     if (settings.valgrind) {
-        this_thread()->pending = 0;
-        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
-        x32_restore(&context->registers);
+        xstate_restore(context->registers.fpstate);
+        u64 end = context->registers.rsp - RED_ZONE;
+        if (frame != 0 && end > frame && end - frame <= VECTOR_ROOM + PAGE) { /* not on another stack */
+            valgrind_frame_ends(frame - RED_ZONE, end);
+        }
+        this_thread()->restores = context;
+        x32_restore(&context->registers, &context->mask);
     }
     x32_sigreturn(context);
 }
@@ -114,19 +124,20 @@ int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         }
         return 0;
     }
-    u64 sp = registers->rsp - 128;
+    u64 sp = registers->rsp - RED_ZONE;
     i32 nested = on_alternate(thread, registers->rsp);
     if ((action.flags & SA_ONSTACK) && alternate_state(thread, registers->rsp) == 0) {
         nested = 1;
         sp = (u64)thread->alternate.sp + thread->alternate.size;
     }
-    u64 vectors = 0, vectors_size = 0;
+    u64 top = sp, vectors = 0, vectors_size = 0;
     if (registers->fpstate != 0) {
         vectors_size = xstate_size(registers->fpstate);
         vectors = ROUND_DOWN(sp - vectors_size, 64);
         sp = vectors;
     }
     sp = ROUND_DOWN(sp - sizeof(struct frame32), 16) - 8;
+    valgrind_frame_begins(sp - RED_ZONE, top);
 
     struct frame32 frame;
     clear_bytes(&frame, sizeof frame);
@@ -196,8 +207,6 @@ void signals_take_from_frame(struct sigcontext *registers, const struct thread *
     registers->rsp = thread->program_rsp;
 }
 
-#define VECTOR_ROOM 4096U
-
 int signals_deliver_held(struct thread *thread, struct ucontext64 *context) {
     int handled = 0;
     for (u32 i = 0; i < thread->held_count && !thread->ends; i++) {
@@ -216,6 +225,10 @@ __attribute__((noreturn)) void x32_deliver_held(const struct frame *frame) {
     struct thread *thread = this_thread();
     u8 vectors[VECTOR_ROOM] __attribute__((aligned(64)));
     struct ucontext64 context;
+    if (settings.valgrind) {
+        u64 all = ~FAULTS; /* the handler that held it could not block them beyond its end */
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &all, 0, 8);
+    }
     clear_bytes(&context, sizeof context);
     xstate_save(vectors, sizeof vectors);
     context.flags = CONTEXT_EXTENDED | CONTEXT_STACK_SEGMENT;
@@ -226,7 +239,7 @@ __attribute__((noreturn)) void x32_deliver_held(const struct frame *frame) {
     context.registers.ss = 0x2b;
     signals_take_from_frame(&context.registers, thread, frame);
     signals_deliver_held(thread, &context);
-    resume(&context);
+    resume(&context, 0);
 }
 
 /* signal_fault(), arch/x86/kernel/signal.c: SIGSEGV is forced, which ends a process that blocks or ignores
@@ -295,7 +308,7 @@ long call_rt_sigreturn(struct frame *call) {
         thread, (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size},
         context.registers.rsp);
     signals_release_sigsys(thread);
-    resume(&context);
+    resume(&context, address);
 }
 
 long call_sigaltstack(struct frame *frame) {

@@ -15,6 +15,7 @@ extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_masked[], x32_leave_end[], x32_sigreturn[], x32_sigreturn_end[];
 extern u8 x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
 extern u8 x32_i386_check[], x32_i386_touch[], x32_i386_done[], x32_i386_missing[], x32_i386_given_up[];
+extern u8 x32_restore[], x32_restore_end[];
 extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_enter_i386[], x32_trap_masked[],
     x32_trap_taken[];
 
@@ -248,6 +249,33 @@ static void on_signal_within(struct thread *thread, i32 signal, const struct sig
     }
 }
 
+/* Under valgrind, on the way to where a handler of the program's or a held signal has left it: all registers
+ * are still in the context, which remains so where there is no handler. */
+static int on_signal_restoring(struct thread *thread, i32 signal, const struct siginfo64 *info,
+                               struct ucontext64 *context) {
+    const struct sigcontext before = context->registers;
+    context->registers = thread->restores->registers;
+    context->mask = thread->restores->mask;
+    context->registers.fpstate = before.fpstate; /* they are in force already */
+    int handled = signal == SIGSYS ? deliver_sigsys(thread, info, context)
+                                   : signals_deliver(signal, info, context, context->mask);
+    if (!handled) {
+        context->registers = before;
+    }
+    return handled;
+}
+
+/* valgrind gives the program its mask back when a handler of ours returns, and none of the flags: into the
+ * program's handler it goes by way of the runtime, which puts both in force. A signal that comes meanwhile
+ * finds a call that is over, as in enter_handler. */
+static void return_into_handler(struct thread *thread, struct ucontext64 *context) {
+    const struct frame *frame = put_frame(thread, &context->registers);
+    thread->held_mask = context->mask;
+    thread->pending = 1;
+    context->registers.rsp = (u64)frame;
+    context->registers.rip = (u64)x32_leave;
+}
+
 /* Whether the call that was caught is one by `int $0x80`. */
 static int is_by_i386_entry(const struct siginfo64 *info) {
     u32 architecture;
@@ -301,10 +329,17 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
     if (waits_for_vdso(thread, signal, info, context)) {
         return 0;
     }
+    if (between(registers->rip, x32_restore, x32_restore_end) && !is_put_back(thread, signal, context)) {
+        return on_signal_restoring(thread, signal, info, context);
+    }
+    int leaves = 0;
     if (between(registers->rip, x32_leave, x32_leave_end) && !is_put_back(thread, signal, context)) {
         if (registers->rip == (u64)x32_leave_masked) {
             thread->pending = 0;
+        } else if (settings.valgrind && thread->pending) {
+            context->mask = thread->held_mask; /* which is about to be put in force */
         }
+        leaves = settings.valgrind;
         signals_take_from_frame(registers, thread, frame_of(thread));
     } else if (between(registers->rip, __executable_start, etext) && !is_stub(registers->rip)) {
         on_signal_within(thread, signal, info, context, interrupts);
@@ -327,6 +362,18 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
     int handled = signal == SIGSYS ? deliver_sigsys(thread, info, context)
                                    : signals_deliver(signal, info, context, context->mask);
     signals_go_on(registers);
+    return handled || leaves;
+}
+
+/* Under valgrind, whose context has no vector registers: they are still those of the program. */
+static int on_signal_under_valgrind(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+    u8 vectors[1024] __attribute__((aligned(64))); /* valgrind knows AVX at most */
+    xstate_save(vectors, sizeof vectors);
+    context->registers.fpstate = (u64)vectors;
+    int handled = on_signal(signal, info, context);
+    if (handled) {
+        return_into_handler(this_thread(), context);
+    }
     return handled;
 }
 
@@ -334,7 +381,8 @@ void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *contex
     struct counts *counts = this_thread()->counts;
     int is_counted = counts != NULL && signal != SIGSYS;
     u64 began = is_counted ? account_ticks() : 0;
-    int handled = on_signal(signal, info, context);
+    int handled = settings.valgrind ? on_signal_under_valgrind(signal, info, context)
+                                    : on_signal(signal, info, context);
     if (is_counted) {
         counts->signals++;
         u64 ticks = account_ticks() - began;

@@ -122,6 +122,19 @@ int sites_was_held(u64 rip) {
 
 u64 sites_after_covered(u64 rip, u64 rax, u64 *flags) { return after_comparison(rip, rax, flags, 0); }
 
+u64 sites_begin_again(u64 rip, u64 rax) {
+    u64 begin = rip;
+    sites_hold();
+    for (const struct record *at = record_first((u32)rip); at != NULL; at = record_next(at)) {
+        const struct site *site = &at->site;
+        if (at->state == LIVE && site->pattern == PATTERN_MOVE && site->call == rip && site->number == rax) {
+            begin = site->address;
+        }
+    }
+    sites_let_go();
+    return begin;
+}
+
 u64 sites_go_on(u64 rip, u64 rax, u64 *flags) {
     u64 after = after_comparison(rip, rax, flags, 1);
     return after != 0 ? after : rip;

@@ -25,6 +25,9 @@ int sites_was_held(u64 rip);
  * thread may cover it before the next instruction, and where a fault follows it ends a process with SIGSEGV
  * blocked. */
 u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
+/* Where nothing can trap: the begin of the site whose call, with its number, is at `rip`; else `rip`. A jump
+ * covers only what is before such a call. */
+u64 sites_begin_again(u64 rip, u64 rax);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 

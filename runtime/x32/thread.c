@@ -2,6 +2,7 @@
 #include "account.h"
 #include "interception.h"
 #include "offsets.h"
+#include "settings.h"
 #include "signals.h"
 #include "site_places.h"
 #include "sites.h"
@@ -33,12 +34,47 @@ _Static_assert(offsetof(struct frame, flags) == FRAME_FLAGS, "entry.S");
  * 64 pieces, and a held signal's vector registers 3 KiB. Pages that are not touched cost nothing. */
 #define RUNTIME_STACK 0x8000UL
 
+/* valgrind's frames are larger, and the vector registers are saved by hand. */
+#define VALGRIND_ROOM 0x2000UL
+
 u8 x32_has_wrgsbase;
 
 static u64 handler_stack_size;
 /* The first thread's, for processors whose signal frames are no larger than today's: no mapping of its own,
  * and no page tables for one. */
 LARGE static u8 first_area[0x18000] __attribute__((aligned(PAGE)));
+
+/* Under valgrind the handlers of ours work below all stacks of the program: callgrind takes a handler that
+ * works above what it interrupts for one that was left by a jump, and ends when it returns (setup_bbcc in
+ * callgrind/bbcc.c, post_signal in callgrind/threads.c). Programs begin at 4 MiB, those of lld at 2. */
+#define LOW_STACKS_BEGIN 0x10000UL /* mmap_min_addr */
+#define LOW_STACKS_END 0x400000UL
+static u64 low_stacks;
+
+static int is_free(u64 from, u64 to) {
+    for (u64 page = from; page < to; page += PAGE) {
+        u8 is_resident;
+        if (KERNEL_3(__NR_mincore, page, PAGE, &is_resident) != -ENOMEM) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* When the program has been loaded, which may lie there. */
+static u64 low_stack(u64 otherwise) {
+    for (;;) {
+        u64 at = LOW_STACKS_BEGIN + __atomic_fetch_add(&low_stacks, 1, __ATOMIC_RELAXED) * handler_stack_size;
+        if (at + handler_stack_size > LOW_STACKS_END) {
+            return otherwise;
+        }
+        if (is_free(at, at + handler_stack_size) &&
+            !failed(KERNEL_6(__NR_mmap, at, handler_stack_size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))) {
+            return at;
+        }
+    }
+}
 
 static struct thread *lay_out(u64 area, u64 size) {
     struct thread *thread = (struct thread *)(area + size - ROUND_UP(sizeof(struct thread), 64));
@@ -93,7 +129,8 @@ static struct thread *take_kept(void) {
 
 static int keep(struct thread *thread) {
     sites_hold();
-    int has_room = kept_count < KEPT || has_others(thread);
+    /* Under valgrind each has a low stack, of which there are few. */
+    int has_room = kept_count < KEPT || has_others(thread) || settings.valgrind;
     if (has_room) {
         kept_count++;
         thread->next = kept;
@@ -112,10 +149,14 @@ struct thread *thread_make(void) {
     if (failed(area)) {
         return NULL;
     }
+    u64 low = thread != NULL ? thread->handler_stack : 0;
     if (thread != NULL) {
         clear_bytes(thread, sizeof *thread);
     }
     thread = lay_out((u64)area, size);
+    if (low != 0) {
+        thread->handler_stack = low;
+    }
     thread->area = (u64)area;
     thread->area_size = size;
     return thread;
@@ -159,6 +200,9 @@ void thread_end(struct thread *thread, u64 status, u64 number) {
 }
 
 void thread_settle(struct thread *thread) {
+    if (settings.valgrind && thread->handler_stack > LOW_STACKS_END) {
+        thread->handler_stack = low_stack(thread->handler_stack);
+    }
     struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
     KERNEL_2(__NR_sigaltstack, &stack, 0);
 }
@@ -184,6 +228,9 @@ int thread_adopt_first(u64 signal_frame_size) {
     /* The handler of a trap can be interrupted by a SIGSYS that was sent, that by a signal's, and each by
      * faults in reading the program's memory, or that are sent: five frames, and some room. */
     handler_stack_size = ROUND_UP(5 * signal_frame_size + 2 * PAGE, PAGE);
+    if (settings.valgrind) {
+        handler_stack_size += VALGRIND_ROOM;
+    }
     struct thread *thread =
         area_size() <= sizeof first_area ? lay_out((u64)first_area, area_size()) : thread_make();
     if (thread == NULL) {

@@ -65,6 +65,7 @@ struct thread {
     u8 ends;               /* the signal that is its end is on its way */
     u8 is_process;         /* it shares its memory, and is not in the process of who made it */
     u64 wait_mask;
+    struct ucontext64 *restores; /* where x32_restore goes on (valgrind) */
     u64 faults_blocked; /* which of SIGSEGV and SIGBUS are blocked: touching a bad address would kill */
     struct siginfo64 sigsys_info;
     u64 i386_rcx, i386_r11; /* the program's, which `int $0x80` keeps */

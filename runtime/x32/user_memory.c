@@ -2,6 +2,7 @@
 #include "code_writes.h"
 #include "signals.h"
 #include "thread.h"
+#include "valgrind.h"
 
 size_t x32_copy(void *to, const void *from, size_t size);
 
@@ -15,13 +16,17 @@ size_t x32_copy(void *to, const void *from, size_t size);
  * call that reads there; this one reads eight bytes, and then has nothing to do. 0 where that is no memory.
  */
 static int grow_stack_to(u64 address, size_t size) {
+    int grows = 1;
+    valgrind_reports(0); /* what the program has on no stack any more may be read here */
     for (u64 page = ROUND_DOWN(address, PAGE); page < address + size; page += PAGE) {
         /* Not at 0, which means that there is no set to read. */
         if (KERNEL_4(__NR_rt_sigprocmask, NO_SUCH_HOW, page + 8, 0, 8) == -EFAULT) {
-            return 0;
+            grows = 0;
+            break;
         }
     }
-    return 1;
+    valgrind_reports(1);
+    return grows;
 }
 
 /* With SIGSEGV blocked or ignored a fault would end the process, so the kernel is asked to look. At this

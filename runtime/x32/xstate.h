@@ -4,6 +4,9 @@
 
 #include "kernel.h"
 
+/* What a frame carries of them, at most. */
+#define VECTOR_ROOM 4096U
+
 /* Saves those of this thread in the kernel's form (arch/x86/kernel/fpu/signal.c), as many as there is room
  * for; `to` is aligned to 64 bytes. The bytes written. */
 u32 xstate_save(u8 *to, u32 room);

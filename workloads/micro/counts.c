@@ -17,10 +17,6 @@ static unsigned long shortened(const struct operation *operation, unsigned long 
 static const char *uncountable(const struct operation *operation) {
     if (operation->subtracted != NULL)
         return "it is a difference, of which valgrind counts one process";
-#if defined(__x86_64__) && defined(__ILP32__)
-    if (operation == &operation_signal_deliver)
-        return "callgrind cannot follow an x32 program's return from a signal";
-#endif
     return NULL;
 }
 
