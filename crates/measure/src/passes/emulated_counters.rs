@@ -93,7 +93,7 @@ fn run(
     result.remarks.clear();
     if result.ending != Ending::Done {
         result.ending =
-            Ending::SpawnFailed { reason: valgrind::refusal(&result.ending, start, &runner.stderr()) };
+            Ending::SpawnFailed { reason: valgrind::refusal(&result.ending, start, &runner.stderr(), None) };
         return Ok(result);
     }
     let read = || {

@@ -88,7 +88,7 @@ fn run(
     result.processes = None;
     result.remarks.clear();
     if result.ending != Ending::Done {
-        let reason = valgrind::refusal(&result.ending, &participant.start, &runner.stderr());
+        let reason = valgrind::refusal(&result.ending, &participant.start, &runner.stderr(), None);
         result.ending = Ending::SpawnFailed { reason };
         return Ok(result);
     }

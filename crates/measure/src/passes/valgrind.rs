@@ -1,7 +1,7 @@
 //! A run under one of valgrind's tools.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::bytes;
@@ -17,6 +17,9 @@ use crate::run::result::RunError;
 /// An emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
 /// that much later, and twice.
 pub(super) const SLOWER: u32 = 100;
+
+/// How the names of valgrind's logs begin, where it writes some.
+pub(super) const LOG: &str = "log.";
 
 /// A tool, and the option that names its output.
 pub(super) struct Tool {
@@ -106,11 +109,14 @@ pub(super) fn runtime_of(start: &LaunchSpec) -> Option<PathBuf> {
     widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten()
 }
 
-/// Why valgrind did not run a program that runs without it.
-pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path) -> String {
-    let mut said = Vec::new();
-    let _ = std::fs::File::open(stderr).and_then(|file| file.take(1 << 16).read_to_end(&mut said));
-    let said = String::from_utf8_lossy(&said).into_owned();
+/// Why valgrind did not run a program that runs without it. `logs`: the folder with what valgrind itself says, where that is not on
+/// standard error.
+pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path, logs: Option<&Path>) -> String {
+    let said = ends(stderr);
+    let own_failure = logs.and_then(own_failure_in).or_else(|| own_failure(&said));
+    if let Some(line) = own_failure {
+        return format!("not emulated: valgrind itself failed: {line}");
+    }
     let abi = elf::read(&start.file).ok().and_then(|facts| facts.abi()).map_or("", |abi| abi.name);
     let unavailable = valgrind::refusal(&said, abi, &Packages::here());
     match (said.contains("valgrind: "), &unavailable.fix) {
@@ -120,9 +126,70 @@ pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path) -> Str
     }
 }
 
+/// The begin and the end of a file, however large it is.
+fn ends(file: &Path) -> String {
+    const MOST: u64 = 1 << 16;
+    let mut said = Vec::new();
+    let _ = std::fs::File::open(file).and_then(|mut file| {
+        (&mut file).take(MOST).read_to_end(&mut said)?;
+        let rest = file.metadata()?.len().saturating_sub(MOST);
+        file.seek(SeekFrom::Start(MOST + rest.saturating_sub(MOST)))?;
+        file.take(MOST).read_to_end(&mut said)
+    });
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+fn own_failure_in(logs: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(logs).ok()?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    files.retain(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG)));
+    files.sort();
+    files.iter().find_map(|file| own_failure(&ends(file)))
+}
+
+/// What valgrind says of a failure of its own (`coregrind/m_libcassert.c`, `coregrind/m_signals.c`), if there is one.
+fn own_failure(said: &str) -> Option<String> {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    while let Some(line) = lines.next() {
+        // "Callgrind: threads.c:247 (function): Assertion 'condition' failed."
+        if line.contains(": Assertion '") && line.ends_with("failed.") {
+            return Some(line.to_owned());
+        }
+        if line.starts_with("valgrind: the 'impossible' happened") {
+            return Some(lines.next().map_or(line.to_owned(), |what| format!("{line} {what}")));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_of_valgrinds_own_is_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let (stderr, log) = (folder.path().join("stderr"), folder.path().join("log.7"));
+        let start = LaunchSpec::plain("/nowhere/program", &[], folder.path());
+        let preload = "ERROR: ld.so: object 'x.so' from LD_PRELOAD cannot be preloaded (y): ignored.\n";
+        let reason = |said: &str, logged: &str| {
+            std::fs::write(&stderr, said).unwrap();
+            std::fs::write(&log, logged).unwrap();
+            refusal(&Ending::Exit { status: 1 }, &start, &stderr, Some(folder.path()))
+        };
+        let asserted = "Callgrind: threads.c:247 (post_signal): Assertion 'a == b' failed.";
+        let whole =
+            format!("x32_restorer\nBB# 4\n\n{asserted}\n\nhost stacktrace:\n==1==    at 0x1\nThanks.\n");
+        let expected = format!("not emulated: valgrind itself failed: {asserted}");
+        assert_eq!(reason(preload, &whole), expected);
+        assert_eq!(reason(&format!("{}{preload}{whole}", "x\n".repeat(1 << 17)), ""), expected);
+        let impossible = "\nvalgrind: the 'impossible' happened:\n   Killed by fatal signal\n\nhost\n";
+        assert_eq!(
+            reason(preload, impossible),
+            "not emulated: valgrind itself failed: valgrind: the 'impossible' happened: Killed by fatal signal"
+        );
+        assert_eq!(reason(preload, ""), "not emulated: under valgrind it ended with exit status 1");
+    }
 
     #[test]
     fn a_cache_whose_number_of_sets_is_no_power_of_two_has_more_ways_in_fewer_sets() {

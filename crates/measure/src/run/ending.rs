@@ -69,7 +69,8 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
     }
 }
 
-/// The last line with text among the last bytes of a file, however large it is.
+/// The last line with text among the last bytes of a file, however large it is. A library that the loader did not preload is no
+/// reason: valgrind's are 64-bit files, and the loader of each other program says so.
 pub(crate) fn last_line(file: &Path) -> Option<String> {
     const MOST: u64 = 4096;
     let read = || {
@@ -80,7 +81,10 @@ pub(crate) fn last_line(file: &Path) -> Option<String> {
         file.take(MOST).read_to_end(&mut text).map(|_| text)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    text.lines().rfind(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+    let is_reason = |line: &&str| {
+        !(line.is_empty() || line.starts_with("ERROR: ld.so: object ") && line.ends_with(": ignored."))
+    };
+    text.lines().map(str::trim).rfind(is_reason).map(str::to_owned)
 }
 
 /// How a run ended, in words.
@@ -131,6 +135,10 @@ mod tests {
         };
         assert_eq!(line("one\n two \n\n").as_deref(), Some("two"));
         assert_eq!(line(" \n"), None);
+        let ignored =
+            "ERROR: ld.so: object 'x.so' from LD_PRELOAD cannot be preloaded (wrong ELF class): ignored.\n";
+        assert_eq!(line(&format!("one\n{ignored}")).as_deref(), Some("one"));
+        assert_eq!(line(ignored), None);
         // Larger than any memory, and empty but for its end.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(1 << 40).unwrap();

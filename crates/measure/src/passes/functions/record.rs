@@ -11,7 +11,7 @@ use widthwise_experiment::outcome::Ending;
 use crate::passes::functions::page_faults::Watch;
 use crate::passes::functions::recording::{PageFaults, Recording, COUNTS, SYSTEM_CALLS};
 use crate::passes::recordings::{empty_scratch, outputs_differently, scratch, KeptRecording, Partial};
-use crate::passes::valgrind::{self, SLOWER};
+use crate::passes::valgrind::{self, LOG, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::run::ending::failure;
 use crate::run::launch_spec::LaunchSpec;
@@ -60,7 +60,7 @@ pub fn record(
     }
     recording.wall_ns = result.wall.as_nanos() as u64;
     if result.ending != Ending::Done {
-        recording.refused = Some(valgrind::refusal(&result.ending, start, &runner.stderr()));
+        recording.refused = Some(valgrind::refusal(&result.ending, start, &runner.stderr(), Some(&own)));
     } else if outputs_differently(plan, participant, answer, runner) {
         recording.refused =
             Some("not emulated: under valgrind its output is not what it is outside".to_owned());
@@ -113,7 +113,7 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
     if valgrind::runtime_of(start).is_some() {
         // valgrind names no x32 function: code addresses do, with the files that were mapped there.
         words.push("--trace-syscalls=yes".into());
-        words.push(bytes::os(&format!("--log-file={own}/log.%p")));
+        words.push(bytes::os(&format!("--log-file={own}/{LOG}%p")));
     }
     valgrind::under(start, &words)
 }
@@ -130,7 +130,7 @@ fn pack_all(own: &Path, into: &Path) -> io::Result<usize> {
             io::copy(&mut file, &mut packed)?;
             packed.finish()?.flush()?;
             counts += 1;
-        } else if let Some(number) = name.strip_prefix("log.") {
+        } else if let Some(number) = name.strip_prefix(LOG) {
             let mut packed = packed(&into.join(format!("{number}.{SYSTEM_CALLS}")))?;
             let mut line = Vec::new();
             while file.read_until(b'\n', &mut line)? > 0 {
