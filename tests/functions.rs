@@ -135,6 +135,28 @@ fn programs_that_cannot_be_counted_have_a_reason() {
     }
 }
 
+#[test]
+fn where_valgrind_itself_fails_its_own_words_are_the_reason() {
+    let lab = Laboratory::new();
+    lab.write("steps.c", "int main(void) { return 0; }\n");
+    lab.gcc("-O1 steps.c -o a");
+    lab.gcc("-O2 steps.c -o b");
+    let assertion = "Callgrind: threads.c:247 (post_signal): Assertion 'a == b' failed.";
+    let preload = "ERROR: ld.so: object 'core.so' from LD_PRELOAD cannot be preloaded (wrong ELF class: ELFCLASS64): ignored.";
+    std::fs::create_dir_all(lab.path("tools")).unwrap();
+    lab.script(
+        "tools/valgrind",
+        &format!(
+            "#!/bin/sh\ncase $1 in --version) echo valgrind-3.19.0; exit;; esac\n\
+             cat >&2 <<'END'\nBB# 4\n{assertion}\nhost stacktrace:\n{preload}\nEND\nexit 1\n"
+        ),
+    );
+    let path = format!("{}:{}", lab.path("tools").display(), std::env::var("PATH").unwrap());
+    let output = output_of(lab.command("compare ./a ./b --rounds 1 --functions").env("PATH", path));
+    assert_eq!(output.status, Some(0), "{output:?}");
+    lab.widthwise("explain --time").refuses(2, &[assertion]);
+}
+
 /// A local function of each of two source files: `work` takes two instructions a step, `touch` a page fault a page.
 const LOCALS: &str = r#"
 static char pages[PAGES << 12];
