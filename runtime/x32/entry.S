@@ -312,6 +312,7 @@ x32_restore:
     jmp *%gs:THREAD_RESUME_RIP
     .globl x32_restore_end
 x32_restore_end:
+    ud2
 
 /* noreturn x32_start(sp, entry): registers as the kernel leaves them at execve (ELF_PLAT_INIT). */
     .globl x32_start
@@ -440,7 +441,8 @@ x32_entry_end:
     sized x32_sigreturn, x32_restorer
     sized x32_restorer, x32_sigreturn_end
     sized x32_sigreturn_end, x32_restore
-    sized x32_restore, x32_start
+    sized x32_restore, x32_restore_end
+    sized x32_restore_end, x32_start
     sized x32_start, x32_copy
     sized x32_copy, x32_copy_touch
     sized x32_copy_touch, x32_exchange_touch
