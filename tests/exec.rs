@@ -62,6 +62,44 @@ fn a_program_may_have_another_name_of_its_own() {
     lab.widthwise("exec --argv0 name").refuses(2, &["a program is missing"]);
 }
 
+/// Rust's runtime, in which `exec` begins, ignores SIGPIPE and opens closed streams.
+#[test]
+fn a_program_has_the_callers_closed_streams_and_ignored_sigpipe() {
+    let lab = Laboratory::new();
+    lab.write(
+        "streams.c",
+        r#"#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    struct sigaction pipe;
+    sigaction(SIGPIPE, NULL, &pipe);
+    int open[3];
+    for (int i = 0; i < 3; i++)
+        open[i] = fcntl(i, F_GETFD) != -1;
+    FILE *file = fopen(words[1], "w");
+    fprintf(file, "%d%d%d %s", open[0], open[1], open[2], pipe.sa_handler == SIG_IGN ? "ignored" : "default");
+    return count != 2 || fclose(file) != 0;
+}
+"#,
+    );
+    lab.gcc(&format!("{X32} -static streams.c -o streams"));
+    for (begin, redirections, found) in [
+        ("", "", "111 default"),
+        ("trap '' PIPE; ", "", "111 ignored"),
+        ("", "<&- >&-", "001 default"),
+        ("trap '' PIPE; ", "<&- >&- 2>&-", "000 ignored"),
+    ] {
+        let script = format!("{begin}\"$WIDTHWISE\" exec ./streams found {redirections}");
+        let mut shell = Command::new("sh");
+        // Rust's own start of a command gives it the default of SIGPIPE.
+        shell.args(["-c", &script]).env("WIDTHWISE", env!("CARGO_BIN_EXE_widthwise"));
+        let ended = output_of(shell.current_dir(lab.path("")));
+        assert_eq!(ended.status, Some(0), "{script}: {ended:?}");
+        assert_eq!(lab.read("found"), found, "{script}");
+    }
+}
+
 #[test]
 fn a_signal_ends_it_as_it_ends_any_program() {
     let lab = Laboratory::new();

@@ -12,6 +12,7 @@ use widthwise_machine::script;
 use widthwise_x32run as x32run;
 
 use crate::failure::Failure;
+use crate::inherited;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -108,6 +109,7 @@ impl Exec {
         if let Some(name) = &self.argv0 {
             command.arg("--argv0").arg(name);
         }
+        inherited::hand_on(&mut command);
         let error = command.arg("--").arg(program).args(arguments).exec();
         let name = command.get_program().to_string_lossy().into_owned();
         Err(Failure::request(match error.kind() {

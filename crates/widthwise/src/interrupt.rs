@@ -200,7 +200,7 @@ fn end_if_wanted() {
 }
 
 /// Whether the process was started with the signal ignored, as in the background of a script or by nohup(1).
-fn is_ignored(signal: i32) -> bool {
+pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: zeros are a value of it, and the call only fills it in.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

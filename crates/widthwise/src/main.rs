@@ -10,6 +10,7 @@ mod failure;
 mod feasibility;
 mod file_capabilities;
 mod formats;
+mod inherited;
 mod interrupt;
 mod load_report;
 mod machines;
