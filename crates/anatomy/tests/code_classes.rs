@@ -14,7 +14,7 @@ const TRUTHS: [(Class, &str); 13] = [
     (Class::Branch, "jmp 1f\n1: je 1b\ncall 1b\nret\njmp *%eax\nloop 1b"),
     (Class::LoadStore, "mov (%eax),%ebx\nmov %ebx,(%eax)\nmovzbl (%eax),%ebx\nmovswl (%eax),%ebx\nmovl $1,(%eax)\nmovsb\nmovsw\nmovsl\nrep movsl\nstosb\nstosw\nstosl\nlodsb\nlodsw\nlodsl"),
     (Class::Stack, "push %eax\npop %eax\npush $1\nsub $16,%esp\nadd $16,%esp\nleave\nand $-16,%esp\nlea -8(%esp),%esp"),
-    (Class::Nop, "nop\nnopl (%eax)\nnopw 0(%eax,%eax)\nint3\nxchg %ax,%ax"),
+    (Class::Nop, "nop\nnopl (%eax)\nnopw 0(%eax,%eax)\nint3\nxchg %ax,%ax\nendbr32\nendbr64"),
     (Class::X87, "fldl (%eax)\nfaddp\nfstpl (%eax)\nfxch\nfsqrt\nfildl (%eax)\nfchs\nfnstcw (%eax)\npaddb %mm0,%mm1\nemms"),
     (Class::SseScalarSingle, "addss %xmm0,%xmm1\nmovss (%eax),%xmm0\ncvtsi2ss %eax,%xmm0\ncvttss2si %xmm0,%eax\nsqrtss %xmm0,%xmm0\nucomiss %xmm0,%xmm1\ncvtsd2ss %xmm0,%xmm1"),
     (Class::SsePackedSingle, "addps %xmm0,%xmm1\nmovaps (%eax),%xmm0\nmovups %xmm0,(%eax)\nmulps %xmm0,%xmm1\nshufps $1,%xmm0,%xmm1\nxorps %xmm0,%xmm0\ncvtdq2ps %xmm0,%xmm1\nhaddps %xmm0,%xmm1"),

@@ -11,7 +11,7 @@ pub enum Class {
     LoadStore,
     /// push, pop, enter, leave; changes of the stack pointer.
     Stack,
-    /// Nothing, and traps between functions.
+    /// Nothing: padding, traps between functions, marks of places that branches may lead to.
     Nop,
     /// x87 and MMX.
     X87,

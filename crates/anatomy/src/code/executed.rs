@@ -43,6 +43,10 @@ mod tests {
         assert_eq!(one("ppc", &[0x60, 0, 0, 0]), Some(Class::Nop));
         assert_eq!(one("ppc64", &[0x4e, 0x80, 0x00, 0x20]), Some(Class::Branch));
         assert_eq!(one("arm64", &[0x20, 0x00, 0x40, 0xf9]), Some(Class::LoadStore));
+        // endbr64; bti c; bic x0, x1, x2.
+        assert_eq!(one("x86-64", &[0xf3, 0x0f, 0x1e, 0xfa]), Some(Class::Nop));
+        assert_eq!(one("arm64", &[0x5f, 0x24, 0x03, 0xd5]), Some(Class::Nop));
+        assert_eq!(one("arm64", &[0x20, 0x00, 0x22, 0x8a]), Some(Class::Integer));
         assert_eq!(one("armhf", &[0x70, 0x47]), None);
     }
 }

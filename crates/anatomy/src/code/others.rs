@@ -252,7 +252,8 @@ fn class(kind: Kind, mnemonic: &str, operands: &str) -> Class {
     if matches!(mnemonic, ".word" | ".byte" | "") {
         return Class::Invalid;
     }
-    if matches!(mnemonic, "nop" | "c.nop" | "nop.w" | "nopr" | "hint") {
+    // `bti` is a hint that a branch may lead here (Arm ARM, C6.2, "BTI").
+    if matches!(mnemonic, "nop" | "c.nop" | "nop.w" | "nopr" | "hint" | "bti") {
         return Class::Nop;
     }
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| mnemonic.starts_with(prefix));

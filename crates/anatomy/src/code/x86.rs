@@ -177,7 +177,7 @@ fn prefixes(bytes: &[u8], bits: u32) -> (bool, bool) {
 /// Whether bytes are nops and traps alone.
 pub fn is_padding(bytes: &[u8], bits: u32) -> bool {
     let mut decoder = Decoder::new(bits, bytes, DecoderOptions::NONE);
-    decoder.iter().all(|instruction| class(&instruction) == Class::Nop)
+    decoder.iter().all(|instruction| is_idle(&instruction) && !is_marker(instruction.mnemonic()))
 }
 
 /// The class of the only instruction in these bytes.
@@ -187,7 +187,7 @@ pub fn class_of_bytes(bytes: &[u8], bits: u32) -> Class {
 
 /// What compilers put between blocks, or where a branch may lead, and what changes nothing.
 pub(crate) fn is_idle(instruction: &Instruction) -> bool {
-    class(instruction) == Class::Nop || is_marker(instruction.mnemonic())
+    class(instruction) == Class::Nop
 }
 
 /// The class of an instruction.
@@ -261,14 +261,16 @@ fn class_of_code(code: Code) -> Class {
     let name = |part: &str| features.iter().any(|feature| format!("{feature:?}").starts_with(part));
     match mnemonic {
         Mnemonic::INVALID => return Class::Invalid,
-        Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Pause => return Class::Nop,
+        // `endbr` has the bytes of a hint nop (Intel SDM, volume 2, ENDBR64): it is no branch, and allows that one leads here.
+        Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Pause | Mnemonic::Endbr32 | Mnemonic::Endbr64 => {
+            return Class::Nop
+        }
         Mnemonic::Push
         | Mnemonic::Pop
         | Mnemonic::Pusha
         | Mnemonic::Popa
         | Mnemonic::Enter
         | Mnemonic::Leave => return Class::Stack,
-        Mnemonic::Endbr32 | Mnemonic::Endbr64 => return Class::Branch,
         _ => {}
     }
     if code.encoding() == EncodingKind::EVEX || name("AVX512") {

@@ -62,7 +62,7 @@ fn noun(class: Class) -> &'static str {
         Class::Branch => "branches, calls and returns",
         Class::LoadStore => "loads and stores",
         Class::Stack => "stack (push, pop, stack pointer)",
-        Class::Nop => "nops (padding)",
+        Class::Nop => "nops (padding, endbr, bti)",
         Class::X87 => "x87 and MMX",
         Class::SseScalarSingle => "SSE, scalar single",
         Class::SsePackedSingle => "SSE, packed single",
@@ -126,7 +126,7 @@ impl Section for Code {
         let [a, b] = &self.totals;
         let mut text = format!("{strong}Code{strong:#}\n");
         let summary = format!(
-            "{} → {} instructions, {} → {} without padding; {} → {} bytes an instruction ({} and {})",
+            "{} → {} instructions, {} → {} without nops; {} → {} bytes an instruction ({} and {})",
             thousands(a.instructions as i64),
             thousands(b.instructions as i64),
             thousands(a.without_padding() as i64),
