@@ -300,6 +300,47 @@ fn a_better_order_saves_what_it_says() {
     }
 }
 
+/// Bit fields that come to stand beside others share storage units with them.
+#[test]
+fn a_better_order_of_bit_fields_has_the_size_that_the_compiler_gives_it() {
+    const STRUCTURES: [(&str, &[&str]); 5] = [
+        ("Between", &["unsigned a:3", "unsigned long b:30", "void *p", "_Bool c:1"]),
+        ("Crossing", &["unsigned short a:9", "char x", "unsigned b:25", "double y", "unsigned short c:7"]),
+        ("Wide", &["char x", "unsigned long long a:60", "char y", "unsigned long long b:4", "int z"]),
+        ("Letters", &["unsigned char a:5", "long x", "unsigned char b:5", "short y", "unsigned char c:5"]),
+        ("Early", &["char x", "int y", "unsigned a:20", "void *z", "unsigned b:12", "char w"]),
+    ];
+    let structure =
+        |name: &str, fields: &[&str]| format!("struct {name} {{ {}; }} of_{name};\n", fields.join("; "));
+    let programs = Programs::new();
+    let now: String = STRUCTURES.iter().map(|(name, fields)| structure(name, fields)).collect();
+    programs.write("bits.c", &now);
+    let read =
+        |source: &str, option: &str| layout::read(&programs.build("gcc", source, &[option]), 1).unwrap();
+    for (_, option) in &ABIS[1..] {
+        let (baseline, variant) = (read("bits.c", "-m64"), read("bits.c", option));
+        let mut orders = Vec::new();
+        let mut then = String::new();
+        for (name, fields) in STRUCTURES {
+            let (a, b) = (type_named(&baseline, name), type_named(&variant, name));
+            let order = layout::better(&baseline, a, &variant, b).expect(name);
+            let declared = |member: &String| {
+                let is_its = |field: &&&str| field.split([' ', '*', ':']).any(|word| word == member);
+                *fields.iter().find(is_its).expect(member)
+            };
+            let declared: Vec<&str> = order.members.iter().map(declared).collect();
+            then.push_str(&structure(name, &declared));
+            orders.push((name, order));
+        }
+        programs.write("ordered.c", &then);
+        let [first, second] = ["-m64", *option].map(|option| read("ordered.c", option));
+        for (name, order) in orders {
+            let sizes = (first.size(type_named(&first, name)), second.size(type_named(&second, name)));
+            assert_eq!((order.baseline_size, order.variant_size), sizes, "{option} {name}: {then}");
+        }
+    }
+}
+
 /// The virtual table says where a virtual base is: its first word is the offset (Itanium C++ ABI, 2.5.2).
 #[test]
 fn virtual_bases_are_where_the_virtual_table_says() {

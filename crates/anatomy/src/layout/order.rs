@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::cause::pairs;
-use super::model::{Aggregate, Kind, Layouts, Role, TypeId};
+use super::model::{Aggregate, Kind, Layouts, Member, Role, TypeId};
 
 /// Larger structures, and larger alignments, are not reordered.
 const LARGEST: u64 = 1 << 32;
@@ -26,9 +26,20 @@ pub struct Order {
 #[derive(Debug, Clone)]
 struct Block {
     members: Vec<usize>,
+    parts: Vec<Part>,
+    /// The largest of its parts.
+    alignment: u64,
+}
+
+/// Where a member is and what place it needs, in bits.
+#[derive(Debug, Clone)]
+struct Part {
     offset: u64,
     size: u64,
+    /// That of its type.
     alignment: u64,
+    /// Of a bit field: the bits of the type that it is declared with.
+    storage: Option<u64>,
 }
 
 /// What of an aggregate can be moved, in one ABI.
@@ -65,8 +76,9 @@ pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Op
         let there: Vec<usize> = order.iter().map(|number| partner[*number]).collect();
         (one.size(order), other.size(&there))
     };
-    let smallest = [one.packed(), back(other.packed())]
+    let smallest = [false, true]
         .into_iter()
+        .flat_map(|are_bits_last| [one.packed(are_bits_last), back(other.packed(are_bits_last))])
         .map(|order| (sizes(&order), order))
         .filter(|((first, second), _)| *first <= a.size && *second <= b.size)
         .min_by_key(|((first, second), _)| first + second)?;
@@ -86,7 +98,7 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
     }
     let mut start = 0;
     let mut blocks: Vec<Block> = Vec::new();
-    let mut last_bits_end = None;
+    let mut is_behind_bits = false;
     for (number, member) in of.members.iter().enumerate() {
         let offset = member.offset?;
         match member.role {
@@ -96,31 +108,23 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
             Role::Base => start = start.max(offset.checked_add(layouts.nonvirtual_end(member.ty))?),
             Role::VirtualTable => start = start.max(offset.checked_add(layouts.size(member.ty))?),
             Role::Field => {
-                let alignment = member.explicit_alignment.unwrap_or_else(|| layouts.alignment(member.ty));
-                if let Some(bits) = member.bits {
-                    let end = bits.offset.checked_add(bits.size)?.div_ceil(8);
-                    if let (Some(_), Some(block)) = (last_bits_end, blocks.last_mut()) {
+                let part = part(layouts, member, offset)?;
+                match blocks.last_mut().filter(|_| is_behind_bits && member.bits.is_some()) {
+                    Some(block) => {
                         block.members.push(number);
-                        block.size = end.checked_sub(block.offset)?;
-                        block.alignment = block.alignment.max(alignment);
-                    } else {
-                        let offset = bits.offset / 8;
-                        blocks.push(Block { members: vec![number], offset, size: end - offset, alignment });
+                        block.alignment = block.alignment.max(part.alignment);
+                        block.parts.push(part);
                     }
-                    last_bits_end = Some(end);
-                    continue;
+                    None => {
+                        let alignment = part.alignment;
+                        blocks.push(Block { members: vec![number], parts: vec![part], alignment });
+                    }
                 }
-                let size = layouts.size(member.ty);
-                // A flexible array member has to be the last one; an empty member may have any place.
-                if size == 0 {
-                    return None;
-                }
-                blocks.push(Block { members: vec![number], offset, size, alignment });
             }
         }
-        last_bits_end = None;
+        is_behind_bits = member.bits.is_some();
     }
-    let first = blocks.first()?.offset;
+    let first = blocks.first()?.parts.first()?.offset / 8;
     // A base that keeps its padding: the first member is behind it.
     let bases_end = of
         .members
@@ -130,56 +134,99 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
     if let Some(end) = bases_end.max().filter(|end| *end == first && start > 0) {
         start = end;
     }
-    if blocks.iter().any(|block| block.alignment > LARGEST_ALIGNMENT || block.size > LARGEST) {
+    if start > LARGEST {
         return None;
     }
     let movable = Movable { start, blocks, alignment: layouts.alignment_of_aggregate(of) };
     let now: Vec<usize> = (0..movable.blocks.len()).collect();
-    let is_as_predicted = movable.places(&now).zip(&movable.blocks).all(|(at, block)| at == block.offset);
+    let mut cursor = movable.start_bit();
+    let is_as_predicted = movable.blocks.iter().flat_map(|block| &block.parts).all(|part| {
+        let at = part.place(cursor);
+        cursor = at.saturating_add(part.size);
+        at == part.offset
+    });
     (is_as_predicted && movable.size(&now) == of.size).then_some(movable)
 }
 
+/// The place that a member needs; none if no rule says where another order would put it.
+fn part(layouts: &Layouts, member: &Member, offset: u64) -> Option<Part> {
+    let size = layouts.size(member.ty);
+    let alignment = member.explicit_alignment.unwrap_or_else(|| layouts.alignment(member.ty)).max(1);
+    // A flexible array member has to be the last one; an empty member may have any place.
+    if size == 0 || size > LARGEST || alignment > LARGEST_ALIGNMENT {
+        return None;
+    }
+    let (whole, alignment) = (size.checked_mul(8)?, alignment.checked_mul(8)?);
+    let Some(bits) = member.bits else {
+        return Some(Part { offset: offset.checked_mul(8)?, size: whole, alignment, storage: None });
+    };
+    // C++ allows bit fields wider than their type, of which the rest is padding.
+    if bits.size == 0 || bits.size > whole || member.explicit_alignment.is_some() {
+        return None;
+    }
+    Some(Part { offset: bits.offset, size: bits.size, alignment, storage: Some(whole) })
+}
+
+impl Part {
+    /// Where it is if the members before it end at this bit.
+    fn place(&self, cursor: u64) -> u64 {
+        match self.storage {
+            // A bit field is in a storage unit of its type (System V ABI, x86-64 supplement, 3.1.2 "Bit-Fields"), which begins where
+            // the type is aligned: every 4 bytes, for 8 bytes of i386.
+            Some(storage) if cursor % self.alignment + self.size <= storage => cursor,
+            _ => cursor.next_multiple_of(self.alignment),
+        }
+    }
+}
+
+impl Block {
+    /// Where it ends if the members before it end at this bit.
+    fn end(&self, cursor: u64) -> u64 {
+        self.parts.iter().fold(cursor, |cursor, part| part.place(cursor).saturating_add(part.size))
+    }
+
+    /// The bits that it has without padding.
+    fn size(&self) -> u64 {
+        self.parts.iter().map(|part| part.size).sum()
+    }
+
+    fn has_bits(&self) -> bool {
+        self.parts.iter().any(|part| part.storage.is_some())
+    }
+}
+
 impl Movable {
-    /// Where the blocks begin in this order.
-    fn places<'m>(&'m self, order: &'m [usize]) -> impl Iterator<Item = u64> + 'm {
-        let mut cursor = self.start;
-        order.iter().map(move |number| {
-            let block = &self.blocks[*number];
-            let at = cursor.next_multiple_of(block.alignment.max(1));
-            cursor = at.saturating_add(block.size);
-            at
-        })
+    fn start_bit(&self) -> u64 {
+        self.start.saturating_mul(8)
     }
 
     fn size(&self, order: &[usize]) -> u64 {
-        let end = self
-            .places(order)
-            .zip(order)
-            .map(|(at, number)| at.saturating_add(self.blocks[*number].size))
-            .last();
-        end.unwrap_or(self.start).next_multiple_of(self.alignment.max(1))
+        let end = order.iter().fold(self.start_bit(), |cursor, number| self.blocks[*number].end(cursor));
+        end.div_ceil(8).next_multiple_of(self.alignment.max(1))
     }
 
-    /// At each place the most aligned block that needs no padding there, else the one that needs the least.
-    fn packed(&self) -> Vec<usize> {
+    /// At each place the most aligned block that needs no padding there, else the one that needs the least. Bit fields can be last
+    /// among those, since most places suit them.
+    fn packed(&self, are_bits_last: bool) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.blocks.len()).collect();
         // The declaration's order stays among equal ones.
         left.sort_by_key(|number| {
-            (Reverse(self.blocks[*number].alignment), Reverse(self.blocks[*number].size), *number)
+            let block = &self.blocks[*number];
+            let is_late = are_bits_last && block.has_bits();
+            (is_late, Reverse(block.alignment), Reverse(block.size()), *number)
         });
         let mut order = Vec::with_capacity(left.len());
-        let mut cursor = self.start;
+        let mut cursor = self.start_bit();
         while !left.is_empty() {
             let padding = |number: &usize| {
-                let alignment = self.blocks[*number].alignment.max(1);
-                cursor.next_multiple_of(alignment) - cursor
+                let block = &self.blocks[*number];
+                block.end(cursor).saturating_sub(cursor).saturating_sub(block.size())
             };
             let fits = left.iter().position(|number| padding(number) == 0);
             let least = || (0..left.len()).min_by_key(|at| padding(&left[*at]));
             let Some(chosen) = fits.or_else(least) else { break };
             let number = left.remove(chosen);
-            let block = &self.blocks[number];
-            cursor = cursor.next_multiple_of(block.alignment.max(1)).saturating_add(block.size);
+            cursor = self.blocks[number].end(cursor);
             order.push(number);
         }
         order
