@@ -90,7 +90,10 @@ type IntegerName = fn(&str) -> (Option<&'static str>, &str);
 
 fn normalized(name: &str, integer: IntegerName) -> String {
     let mut key = String::with_capacity(name.len());
-    let mut rest = name;
+    // GCC's debug information has `__int128 unsigned`, whose words have the order of no other integer.
+    let wide =
+        name.contains("__int128 unsigned").then(|| name.replace("__int128 unsigned", "unsigned __int128"));
+    let mut rest = wide.as_deref().unwrap_or(name);
     while let Some(first) = rest.chars().next() {
         if first.is_whitespace() {
             let trimmed = rest.trim_start();
@@ -417,6 +420,8 @@ mod tests {
         different("f(long double)", "f(double)");
         different("f(long double)", "f(int)");
         different("f(unsigned __int128)", "f(unsigned long)");
+        same("A<__int128 unsigned>", "A<unsigned __int128>");
+        different("A<__int128 unsigned>", "A<__int128>");
         different("f(long*)", "f(long)");
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use widthwise_anatomy::layout::{self, Cause, Comparison, Layouts, TypeDifference, Weights};
 
-use crate::programs::{Programs, ABIS};
+use crate::outcomes;
+use crate::programs::{is_installed, Programs, ABIS};
 
 /// Each structure differs for one reason, or for those that its name has.
 const SOURCE: &str = r"
@@ -147,6 +148,40 @@ fn a_size_matches_in_template_arguments() {
         assert_eq!(of(&comparison, "Holder<long long int>").saved(), 4);
         assert!(comparison.only_baseline.is_empty(), "{:?}", comparison.only_baseline);
     }
+}
+
+#[test]
+fn a_type_matches_however_compilers_spell_its_integers() {
+    const NODES: &str = "template<class T> struct Node { Node* next; T value; };\n\
+        Node<long> a; Node<int> b; Node<const short*> c; Node<unsigned long long> d;\n";
+    if !is_installed("clang++") {
+        return outcomes::skipped("clang++ is not installed");
+    }
+    let programs = Programs::new();
+    programs.write("nodes.cc", NODES);
+    programs.write("fewer.cc", "template<class T> struct Node { Node* next; T value; }; Node<int> b;\n");
+    let read = |compiler: &str, source: &str, option: &str| {
+        layout::read(&programs.build(compiler, source, &[option]), 1).unwrap()
+    };
+    let gcc = read("g++", "nodes.cc", "-m64");
+    for option in ["-m64", "-m32"] {
+        let clang = read("clang++", "nodes.cc", option);
+        for (one, other) in [(&gcc, &clang), (&clang, &gcc)] {
+            let comparison = layout::compare(one, other, &Weights::new());
+            let unmatched =
+                [&comparison.only_baseline, &comparison.only_variant, &comparison.ambiguous].map(Vec::len);
+            assert_eq!(unmatched, [0; 3], "{option} {comparison:?}");
+            assert_eq!(comparison.same_size + comparison.differences.len(), 4, "{option}");
+        }
+        let comparison = layout::compare(&gcc, &clang, &Weights::new());
+        if option == "-m32" {
+            assert_eq!(of(&comparison, "Node<long int>").saved(), 8);
+            assert_eq!(of(&comparison, "Node<int>").saved(), 8);
+        }
+    }
+    // In one ABI no integer has another width.
+    let comparison = layout::compare(&gcc, &read("clang++", "fewer.cc", "-m64"), &Weights::new());
+    assert_eq!((comparison.same_size, comparison.only_baseline.len()), (1, 3), "{comparison:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::{signed, Cause, Differ, Share};
 use super::model::{Layouts, Location, TypeId};
@@ -90,7 +90,7 @@ struct Objects {
 impl Objects {
     fn of(baseline: &Layouts, weights: &Weights) -> Objects {
         let own_names = by_name(baseline).into_keys().map(names::type_name_key);
-        let own_names: rustc_hash::FxHashSet<String> = own_names.collect();
+        let own_names: FxHashSet<String> = own_names.collect();
         let mut objects = Objects { own: FxHashMap::default(), foreign: FxHashMap::default() };
         for (name, number) in weights {
             let own = names::type_name_key(name);
@@ -200,35 +200,65 @@ fn by_name(layouts: &Layouts) -> BTreeMap<&str, Vec<TypeId>> {
     names
 }
 
+/// Finds the variant's type of each of the baseline's: by the very name, then by the name however compilers spell it, and between
+/// ABIs by the name whose integers may have other widths.
 fn matches(baseline: &Layouts, variant: &Layouts, to: &mut Comparison) -> Vec<(TypeId, TypeId)> {
     let (one, other) = (by_name(baseline), by_name(variant));
-    let mut keys: FxHashMap<String, Vec<&str>> = FxHashMap::default();
-    for name in other.keys() {
-        keys.entry(names::key(name)).or_default().push(name);
+    let mut named = Vec::new();
+    let mut used: FxHashSet<&str> = FxHashSet::default();
+    let mut left = pass(one.keys().copied().collect(), &other, str::to_owned, &mut used, &mut named, to);
+    left = pass(left, &other, names::type_name_key, &mut used, &mut named, to);
+    if baseline.abi != variant.abi {
+        left = pass(left, &other, names::type_key, &mut used, &mut named, to);
     }
-    let mut used: rustc_hash::FxHashSet<&str> = rustc_hash::FxHashSet::default();
+    to.only_baseline = left.into_iter().map(str::to_owned).collect();
+    to.only_variant =
+        other.keys().filter(|name| !used.contains(*name)).map(|name| (*name).to_owned()).collect();
+    named.sort_unstable();
     let mut matches = Vec::new();
-    for (name, ids) in &one {
-        let there: Vec<&str> = match other.get_key_value(name) {
-            Some((own, _)) => vec![*own],
-            None => keys.get(&names::key(name)).cloned().unwrap_or_default(),
-        };
-        match there[..] {
-            [] => to.only_baseline.push((*name).to_owned()),
-            [there] => {
+    for (name, there) in named {
+        pair_up(baseline, &one[name], variant, &other[there], name, to, &mut matches);
+    }
+    matches
+}
+
+/// Finds the variant's names that have the same key, and returns the baseline's without any.
+fn pass<'n>(
+    names: Vec<&'n str>,
+    other: &BTreeMap<&'n str, Vec<TypeId>>,
+    key: impl Fn(&str) -> String,
+    used: &mut FxHashSet<&'n str>,
+    named: &mut Vec<(&'n str, &'n str)>,
+    to: &mut Comparison,
+) -> Vec<&'n str> {
+    let mut free: FxHashMap<String, Vec<&str>> = FxHashMap::default();
+    let mut taken: FxHashMap<String, Vec<&str>> = FxHashMap::default();
+    for name in other.keys() {
+        let places = if used.contains(name) { &mut taken } else { &mut free };
+        places.entry(key(name)).or_default().push(name);
+    }
+    let mut keys: FxHashMap<String, Vec<&str>> = FxHashMap::default();
+    for name in &names {
+        keys.entry(key(name)).or_default().push(name);
+    }
+    let mut left = Vec::new();
+    for (key, own) in keys {
+        match (free.get(&key).map(Vec::as_slice), taken.get(&key).map(Vec::as_slice)) {
+            (None, None) => left.extend(own),
+            // `T<unsigned long>` and `T<unsigned>` are one type where `size_t` is `unsigned`.
+            (None, Some([there])) => named.extend(own.into_iter().map(|name| (name, *there))),
+            (Some([there]), _) if own.len() == 1 => {
                 used.insert(there);
-                pair_up(baseline, ids, variant, &other[there], name, to, &mut matches);
+                named.extend(own.into_iter().map(|name| (name, *there)));
             }
-            // `T<int>` and `T<long>` are one name once `long` and `int` are.
-            ref several => {
-                used.extend(several);
-                to.ambiguous.push((*name).to_owned());
+            // Which of them `T<int>` and `T<long>` are is not known.
+            (several, _) => {
+                used.extend(several.unwrap_or_default());
+                to.ambiguous.extend(own.into_iter().map(str::to_owned));
             }
         }
     }
-    to.only_variant =
-        other.keys().filter(|name| !used.contains(*name)).map(|name| (*name).to_owned()).collect();
-    matches
+    left
 }
 
 fn pair_up(
