@@ -31,7 +31,11 @@ const SECOND: &str = r#"
 #include "shared.h"
 struct Leaf : Node { deep::inner::Hidden* hidden; long double weight; union { int i; float f; }; ~Leaf(); };
 Leaf::~Leaf() {}
-unsigned second(Leaf* leaf) { return sizeof(*leaf); }
+struct Stem { virtual ~Stem(); void* root; };
+struct Branch : Stem { ~Branch(); long length; };
+Stem::~Stem() {}
+Branch::~Branch() {}
+unsigned second(Leaf* leaf, Branch* branch) { return sizeof(*leaf) + sizeof(*branch); }
 "#;
 
 fn sources() -> Programs {

@@ -400,7 +400,7 @@ impl<'p, 'a> Reader<'p, 'a> {
     fn simple(&mut self, entry: Entry, die: &Die<'a>, depth: u32) -> Key {
         let is_enumeration = die.tag == dw::DW_TAG_enumeration_type;
         let mut size = die.size;
-        if is_enumeration && die.has(flags::DECLARATION) {
+        if is_enumeration && die.is_declaration() {
             if let Some(definition) = self.resolve(entry.slot, die.origin).filter(|to| *to != entry) {
                 return self.key(definition, depth + 1);
             }

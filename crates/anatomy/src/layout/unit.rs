@@ -409,6 +409,11 @@ impl Die<'_> {
         self.flags & flag != 0
     }
 
+    /// Whether the type is defined elsewhere. What GCC writes in one type unit for the type of another has a signature alone.
+    pub fn is_declaration(&self) -> bool {
+        self.has(flags::DECLARATION) || self.size == ABSENT && matches!(self.origin, Ref::Signature(_))
+    }
+
     pub fn is_aggregate(&self) -> bool {
         is_aggregate(self.tag)
     }

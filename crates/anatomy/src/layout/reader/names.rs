@@ -21,12 +21,12 @@ impl<'a> Reader<'_, 'a> {
     fn named_elsewhere(&mut self, entry: Entry) -> Option<Entry> {
         let die = self.die(entry);
         let is_type = die.is_aggregate() || die.tag == dw::DW_TAG_enumeration_type;
-        let is_elsewhere = die.has(flags::DECLARATION) == matches!(die.origin, Ref::Signature(_));
+        let is_elsewhere = die.is_declaration() == matches!(die.origin, Ref::Signature(_));
         let origin = die.origin;
         if !is_type || !is_elsewhere {
             return None;
         }
-        let is_declaration = die.has(flags::DECLARATION);
+        let is_declaration = die.is_declaration();
         let other = self.resolve(entry.slot, origin).filter(|to| *to != entry)?;
         // The declaration of an unnamed type has not even a line.
         (is_declaration || self.die(other).name != Text::None).then_some(other)
