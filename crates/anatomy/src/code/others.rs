@@ -260,9 +260,29 @@ fn class(kind: Kind, mnemonic: &str, operands: &str) -> Class {
     match kind {
         Kind::Ppc64 | Kind::Ppc64Le | Kind::Ppc => ppc(mnemonic, operands),
         Kind::Arm64 | Kind::Arm => {
-            let is_conditional = mnemonic.len() <= 3
-                && mnemonic.starts_with('b')
-                && !matches!(mnemonic, "bic" | "bfi" | "bfc");
+            // Other words of three letters that begin with a b move bits: bic, bfi, bfm, bit, bsl.
+            let is_conditional = mnemonic.strip_prefix('b').is_some_and(|condition| {
+                matches!(
+                    condition,
+                    "" | "eq"
+                        | "ne"
+                        | "cs"
+                        | "hs"
+                        | "cc"
+                        | "lo"
+                        | "mi"
+                        | "pl"
+                        | "vs"
+                        | "vc"
+                        | "hi"
+                        | "ls"
+                        | "ge"
+                        | "lt"
+                        | "gt"
+                        | "le"
+                        | "al"
+                )
+            });
             if is_conditional
                 || starts(&["b.", "bl", "bx", "br", "ret", "cbz", "cbnz", "tbz", "tbnz", "svc", "tbb", "tbh"])
             {
@@ -360,5 +380,21 @@ fn s390(mnemonic: &str, operands: &str) -> Class {
         Class::Float
     } else {
         Class::Integer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_arm_that_begin_with_a_b_are_branches_only_with_a_condition() {
+        for mnemonic in ["b", "beq", "bhs", "b.eq", "bl", "blr", "br", "bx"] {
+            assert_eq!(class(Kind::Arm64, mnemonic, "#0x10"), Class::Branch, "{mnemonic}");
+        }
+        assert_eq!(class(Kind::Arm64, "bit", "v0.16b, v1.16b, v2.16b"), Class::Float);
+        for mnemonic in ["bic", "bfi", "bfm", "bfc"] {
+            assert_eq!(class(Kind::Arm64, mnemonic, "w0, w1, #3, #4"), Class::Integer, "{mnemonic}");
+        }
     }
 }
