@@ -112,7 +112,8 @@ fn threads_that_wait_for_each_other_are_not_starved() {
     let _alone = alone();
     let lab = pools();
     for shape in ["many", "main"] {
-        let report = pooled(&lab, shape, "threads", 150, "--processes 1,2 --rounds 2");
+        // Long enough for the kernel's ticks to show whether others had the CPUs.
+        let report = pooled(&lab, shape, "threads", 400, "--processes 1,2 --rounds 2");
         let table = table(&report, "x86-64", "threads");
         for processes in [1, 2] {
             let row = row(table, processes);
