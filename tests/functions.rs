@@ -230,6 +230,54 @@ __attribute__((noinline)) unsigned work(unsigned length) { // work
     unsigned found = sum(bytes, length);
     for (unsigned call = 0; call < 50000; call++) free(NULL);
     return found;
+/// Two source files with a local function of one name, which a link-time optimiser clones.
+const FIRST: &str = "#include <stdio.h>\nvoid second(unsigned);\nKIND void work(unsigned n) { STEPS(n * 4); }\n\
+                     void first(unsigned n) { work(n); }\nint main(void) { first(100000); second(100000); return 0; }\n";
+const SECOND: &str = "\n\n\n#include <stdlib.h>\nKIND void work(unsigned n) { STEPS(n * 5); }\nvoid second(unsigned n) { work(n); }\n";
+
+#[test]
+fn local_functions_of_one_name_have_their_own_counts_whichever_of_them_valgrind_takes_them_for() {
+    let lab = Laboratory::new();
+    let steps = "#define STEPS(n) do { unsigned x = (n); __asm__ volatile(\"1: dec %0; jnz 1b\" : \"+r\"(x)); } while (0)\n";
+    let local = "#define KIND static __attribute__((noinline))\n";
+    let inlined = "#define KIND static inline __attribute__((always_inline))\n";
+    lab.write("first.c", &format!("{steps}{local}{FIRST}"));
+    lab.write("second.c", &format!("{steps}{local}{SECOND}"));
+    lab.write("inlined/second.c", &format!("{steps}{inlined}{SECOND}"));
+    lab.gcc("-O2 -g first.c second.c -o a64");
+    lab.gcc("-O1 -g first.c second.c -o less");
+    lab.gcc("-Os -g first.c second.c -o small");
+    lab.gcc("-O2 -g -flto first.c second.c -o linked");
+    lab.gcc("-O2 first.c second.c -o plain");
+    lab.gcc("-O2 -g first.c inlined/second.c -o inline");
+    let (of_first, of_second) = (800_000, 1_000_000);
+    for (other, expected) in [
+        ("./less", [of_first, of_second]),
+        ("./small", [of_first, of_second]),
+        ("./linked", [of_first, of_second]),
+        // Symbols name the files of local functions, too.
+        ("./plain", [of_first, of_second]),
+        ("./inline", [of_first, 0]),
+    ] {
+        let document = counted(&lab, other);
+        let rows = document["sections"]["time"]["rows"].as_array().unwrap();
+        let works = rows.iter().filter(|row| row["name"].as_str().unwrap().split(' ').next() == Some("work"));
+        let mut found: Vec<(String, [u64; 2])> = works
+            .map(|row| {
+                let place = row["where"].as_str().unwrap_or("nowhere").rsplit('/').next().unwrap();
+                let instructions = |side: &str| row[side]["instructions"].as_u64().unwrap_or(0) / 1000 * 1000;
+                (place.to_owned(), ["baseline", "variant"].map(instructions))
+            })
+            .collect();
+        found.sort();
+        let expected = [
+            ("first.c:5".to_owned(), [of_first, expected[0]]),
+            ("second.c:7".to_owned(), [of_second, expected[1]]),
+        ];
+        assert_eq!(found, expected, "{other}: {rows:#?}");
+    }
+}
+
 }
 int main(void) { return work(sizeof bytes) == 77; }
 "#;

@@ -16,15 +16,23 @@ pub fn beginnings(sections: &Sections, addresses: &[u64]) -> FxHashMap<u64, (Str
         let Some(program) = unit.line_program.clone() else { continue };
         let mut rows = program.rows();
         let mut before = None;
+        let mut last = None;
         while let Ok(Some((header, row))) = rows.next_row() {
             let address = row.address();
             let is_first = before != Some(address);
             before = (!row.end_sequence()).then_some(address);
+            // A row at the end of a sequence is for no code: what begins there may be another unit's.
+            if let Some((address, place)) = last.take_if(|(last, _)| *last != address) {
+                found.entry(address).or_insert(place);
+            }
+            if row.end_sequence() {
+                last = None;
+            }
             if !is_first || row.end_sequence() || addresses.binary_search(&address).is_err() {
                 continue;
             }
             if let (Some(line), Some(file)) = (row.line(), file(&dwarf, &unit, header, row)) {
-                found.entry(address).or_insert((file, line.get()));
+                last = Some((address, (file, line.get())));
             }
         }
     }

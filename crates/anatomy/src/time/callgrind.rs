@@ -87,15 +87,17 @@ impl Output {
     }
 
     /// The costs, those of one function's addresses added up at the first of them. Code without a name stays apart by address.
-    pub fn by_function(&self) -> Vec<Cost> {
-        let mut known: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
+    /// `start` is where the function at a cost's address begins, if its object file says so: Valgrind may have several functions of
+    /// one name as one, with the file of one of them.
+    pub fn by_function(&self, mut start: impl FnMut(&Cost) -> Option<u64>) -> Vec<Cost> {
+        let mut known: FxHashMap<(u32, u32, u32, Option<u64>), usize> = FxHashMap::default();
         let mut sums: Vec<Cost> = Vec::new();
         for cost in &self.costs {
             if symbol(self.function(cost)).is_none() {
                 sums.push(*cost);
                 continue;
             }
-            match known.entry((cost.object, cost.function, cost.file)) {
+            match known.entry((cost.object, cost.function, cost.file, start(cost))) {
                 Entry::Occupied(at) => sums[*at.get()].counts += cost.counts,
                 Entry::Vacant(place) => {
                     place.insert(sums.len());

@@ -41,6 +41,8 @@ pub struct Function {
     pub name: String,
     /// The source file, which tells functions of one name apart that are local to their files; empty where unknown.
     pub file: String,
+    /// Whether Valgrind alone says the file: it may have several functions of one name as one, with the file of one of them.
+    pub is_labelled: bool,
     /// Its source file and its line there, where known.
     pub place: Option<Place>,
     /// The counts.
@@ -50,11 +52,35 @@ pub struct Function {
 /// Where a function's source file is known from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Source {
-    /// Valgrind's files, which have them from debug information: the file of its first code, which may be an inlined copy. A path.
-    Counts(String),
+    /// The line table of the object file, at the function's first instruction. A path.
+    Lines(String),
     /// The symbol table of the object file, for functions that are local to a file. A name without folders.
     Symbols(String),
+    /// The same, for a part that the compiler made of a function. The function itself may be of a file that this one includes.
+    Part(String),
+    /// Valgrind's counts, where the object file is not to be read: the file of the first code, which may be an inlined copy, of one of
+    /// the functions that Valgrind takes for this one. A path.
+    Label(String),
     Unknown,
+}
+
+impl Source {
+    fn path(&self) -> Option<&str> {
+        match self {
+            Source::Lines(path) | Source::Label(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Where the source file of code is known from that its object file names.
+    fn of_code(symbol: &str, file: &str, place: Option<&Place>) -> Source {
+        match (is_part(symbol), place, file) {
+            (true, _, "") | (false, None, "") => Source::Unknown,
+            (true, ..) => Source::Part(file.to_owned()),
+            (false, Some(place), _) => Source::Lines(place.file.clone()),
+            (false, None, _) => Source::Symbols(file.to_owned()),
+        }
+    }
 }
 
 impl Function {
@@ -68,6 +94,7 @@ impl Function {
         let place = places.iter().min_by_key(|place| (place.line.is_none(), place.line));
         Some(Function {
             file: if is_one_file { first.file.clone() } else { String::new() },
+            is_labelled: functions.iter().any(|function| function.is_labelled),
             place: place.filter(|_| is_one_file && is_one_place).map(|place| (*place).clone()),
             counts: functions.iter().fold(Counts::default(), |sum, function| sum + function.counts),
             ..(*first).clone()
@@ -119,7 +146,12 @@ impl Profile {
         self.caches = outputs.first().map(|output| output.caches.clone()).unwrap_or_default();
         for output in outputs {
             let maps = maps.and_then(|maps| maps.get(&output.process));
-            for cost in output.by_function() {
+            let start = |cost: &Cost| {
+                let object = output.object(cost);
+                let is_program = Module::of(object, programs) == Module::Program;
+                cost.address.filter(|_| is_program).and_then(|address| names.start(object, address))
+            };
+            for cost in output.by_function(start) {
                 self.add_cost(output, &cost, maps, programs, names);
             }
         }
@@ -160,16 +192,18 @@ impl Profile {
             self.add_named(module, code, cost.counts);
             return;
         };
-        let (source, file) = match output.file(cost) {
+        let (label, labelled) = match output.file(cost) {
             "" => (Source::Unknown, None),
-            file => (Source::Counts(file.to_owned()), Some(Place { file: file.to_owned(), line: None })),
+            file => (Source::Label(file.to_owned()), Some(Place { file: file.to_owned(), line: None })),
         };
-        let place = match code {
+        let (source, place) = match code {
             // The file may be another one than valgrind read.
-            Code::Function { symbol: own, place, .. } if is_same(own, symbol) => place,
-            _ => None,
+            Code::Function { symbol: own, file, place } if is_same(own, symbol) => {
+                (Source::of_code(own, file, place.as_ref()), place)
+            }
+            _ => (label, None),
         };
-        self.add_function(module, Some(symbol), source, place.or(file), cost.counts);
+        self.add_function(module, Some(symbol), source, place.or(labelled), cost.counts);
     }
 
     /// Adds counts of a code address: an offset in the file at `path`; an empty path is code in no file.
@@ -194,9 +228,8 @@ impl Profile {
             // As valgrind has them, so that they are in one row for every ABI.
             Code::UnknownStub => (Module::Unknown, None, Source::Unknown, None),
             Code::Unnamed => (module, None, Source::Unknown, None),
-            Code::Function { symbol, file: "", place } => (module, Some(symbol), Source::Unknown, place),
             Code::Function { symbol, file, place } => {
-                (module, Some(symbol), Source::Symbols(file.to_owned()), place)
+                (module, Some(symbol), Source::of_code(symbol, file, place.as_ref()), place)
             }
         };
         self.add_function(module, symbol, source, place, counts);
@@ -229,13 +262,11 @@ impl Profile {
         };
         let source = match (&source, symbol) {
             _ if key.is_empty() => Source::Unknown,
-            (Source::Counts(_), Some(symbol)) if is_part(symbol) => Source::Unknown,
+            (Source::Label(_), Some(symbol)) if is_part(symbol) => Source::Unknown,
             _ => source,
         };
-        let file = match &source {
-            Source::Counts(path) => path.clone(),
-            _ => String::new(),
-        };
+        let file = source.path().unwrap_or_default().to_owned();
+        let is_labelled = matches!(source, Source::Label(_));
         let entry = self.functions.entry((module.clone(), key.clone(), source));
         let function = entry.or_insert_with(|| Function {
             module,
@@ -243,6 +274,7 @@ impl Profile {
             common,
             name,
             file,
+            is_labelled,
             place: None,
             counts: Counts::default(),
         });
@@ -284,22 +316,22 @@ fn by_file(module: &Module, functions: &[(&Source, &Function)]) -> Vec<Function>
         all.dedup();
         all
     };
-    let paths = distinct(|source| match source {
-        Source::Counts(path) => Some(path),
-        _ => None,
-    });
+    let mut files = distinct(Source::path);
     let names = distinct(|source| match source {
         Source::Symbols(name) => Some(name),
         _ => None,
     });
-    let files = if paths.is_empty() { names } else { paths };
+    // Of some units there may be no line table.
+    let without_path: Vec<&str> =
+        names.into_iter().filter(|name| !files.iter().any(|path| file_name(path) == *name)).collect();
+    files.extend(without_path);
     let is_several = *module == Module::Program && files.len() > 1;
     let mut by_file: FxHashMap<&str, Vec<&Function>> = FxHashMap::default();
     for (source, function) in functions {
         let file = match source {
             _ if !is_several => "",
-            Source::Counts(path) => path,
-            Source::Symbols(name) => {
+            Source::Lines(path) | Source::Label(path) => path,
+            Source::Symbols(name) | Source::Part(name) => {
                 let mut same = files.iter().filter(|path| file_name(path) == name);
                 // Two folders may have files of one name.
                 same.next().filter(|_| same.next().is_none()).copied().unwrap_or("")

@@ -23,7 +23,7 @@ pub enum Code<'a> {
     Function {
         /// Its symbol.
         symbol: &'a str,
-        /// If it is local to its source file, that file's name without a folder; else empty.
+        /// If it is local to its source file, that file's name without a folder; else empty, and also if it is the code of several.
         file: &'a str,
         /// Where it begins in the source, if debug information says so.
         place: Option<Place>,
@@ -73,6 +73,11 @@ impl CodeNames {
         self.file(path).map_or(Code::Unnamed, |functions| functions.at(address))
     }
 
+    /// Where the function begins that is at an address of a file.
+    pub fn start(&mut self, path: &str, address: u64) -> Option<u64> {
+        self.file(path)?.function(address).map(|(start, _)| start)
+    }
+
     fn file(&mut self, path: &str) -> Option<&Functions> {
         if !self.files.contains_key(path) {
             let functions = (self.files.len() < MOST_FILES).then(|| read(Path::new(path))).flatten();
@@ -88,14 +93,20 @@ impl Functions {
         if let Some((.., is_known)) = stubs {
             return if *is_known { Code::Stub } else { Code::UnknownStub };
         }
-        let behind = self.all.partition_point(|(start, ..)| *start <= address);
-        let Some((start, end, symbol)) = self.all[..behind].last() else { return Code::Unnamed };
-        if address >= *end {
-            return Code::Unnamed;
-        }
-        let place = self.places.get(start);
+        let Some((start, symbol)) = self.function(address) else { return Code::Unnamed };
+        let file = self.files.get(&start).map(|file| &**file);
+        // The line table has one of the functions whose code is this.
+        let is_of_several = file == Some("");
+        let place = self.places.get(&start).filter(|_| !is_of_several);
         let place = place.map(|(file, line)| Place { file: file.clone(), line: Some(*line) });
-        Code::Function { symbol, file: self.files.get(start).map_or("", |file| file), place }
+        Code::Function { symbol, file: file.unwrap_or_default(), place }
+    }
+
+    /// The function at an address: where it begins, and its symbol.
+    fn function(&self, address: u64) -> Option<(u64, &str)> {
+        let behind = self.all.partition_point(|(start, ..)| *start <= address);
+        let (start, end, symbol) = self.all[..behind].last()?;
+        (address < *end).then_some((*start, &**symbol))
     }
 }
 
