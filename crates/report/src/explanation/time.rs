@@ -140,22 +140,24 @@ impl Time<'_> {
         rows
     }
 
-    /// `x32 executes 0.4 % fewer instructions than x86-64; it has 38 % fewer last-level cache misses, 31 points of them in find
+    /// `x32 executes 0.4 % fewer instructions than x86-64; has 38 % fewer last-level cache misses, 31 points of them in find
     /// (tree.cpp:27)`.
     fn sentence(&self) -> String {
         let clauses = self.kinds().enumerate().map(|(at, kind)| {
             let measured = self.measure(&kind);
             let verb = if at == 0 { "executes" } else { "has" };
             let difference = measured.difference();
+            let baseline =
+                |word: &str| if at == 0 { format!(" {word} {}", self.names[0]) } else { String::new() };
             if difference == 0 {
-                return format!("{verb} as many {}", kind.words);
+                return format!("{verb} as many {}{}", kind.words, baseline("as"));
             }
             let direction = if difference < 0 { "fewer" } else { "more" };
             let share = match measured.baseline {
                 0 => thousands(difference.abs()),
                 _ => percent(measured.points(difference).abs()),
             };
-            let mut clause = format!("{verb} {share} {direction} {}", kind.words);
+            let mut clause = format!("{verb} {share} {direction} {}{}", kind.words, baseline("than"));
             let largest =
                 self.differing(&kind).into_iter().find(|(_, of_row)| of_row.signum() == difference.signum());
             if let (Some((row, of_row)), true) = (largest, measured.baseline != 0) {
@@ -165,7 +167,7 @@ impl Time<'_> {
             clause
         });
         let clauses: Vec<String> = clauses.collect();
-        format!("{} {} than {}.", self.names[1], clauses.join("; "), self.names[0])
+        format!("{} {}.", self.names[1], clauses.join("; "))
     }
 
     /// What the counts say of the measured time.
