@@ -10,7 +10,7 @@ use crate::columns::Columns;
 use crate::comparison::Comparison;
 use crate::format;
 use crate::{by_metric, memory, order, report_text, sanitize, x32_runtime};
-use escape::{code, escaped, fenced};
+use escape::{code, escaped, fenced, prose};
 
 /// Memory over time: how it was read, and what it is for at the peak, with each variant's savings.
 fn memory_notes(comparison: &Comparison) -> Vec<String> {
@@ -103,7 +103,7 @@ pub fn render(comparison: &Comparison) -> String {
     }
     for warning in report_text::warnings(comparison) {
         line("");
-        line(&format!("> **Warning:** {}", escaped(&warning)));
+        line(&format!("> **Warning:** {}", prose(&warning)));
     }
     for (variant, diff) in &comparison.differences {
         line("");

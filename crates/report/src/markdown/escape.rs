@@ -24,6 +24,19 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
+/// A sentence whose parts between backticks are code. Where backticks are not in pairs, such as in a name from outside, all are text.
+pub fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_paired =
+        parts.len() % 2 == 1 && parts.iter().skip(1).step_by(2).all(|part| !part.trim().is_empty());
+    if !is_paired {
+        return escaped(text);
+    }
+    let shown =
+        parts.iter().enumerate().map(|(place, part)| if place % 2 == 1 { code(part) } else { escaped(part) });
+    shown.collect()
+}
+
 /// A code span with a longer fence than any run of backticks inside (CommonMark 6.1).
 pub fn code(text: &str) -> String {
     if text.is_empty() {
@@ -53,6 +66,16 @@ mod tests {
     fn a_fence_is_longer_than_any_run_of_backticks_inside() {
         assert_eq!(code("a ``b`` c"), "```a ``b`` c```");
         assert!(fenced("````\nevil").starts_with("`````diff\n"));
+    }
+
+    #[test]
+    fn code_in_a_sentence_is_code_and_what_is_beside_and_inside_it_stays_harmless() {
+        assert_eq!(prose("a_b: `--cpus any` needs <none>"), "a\\_b: `--cpus any` needs &lt;none&gt;");
+        assert_eq!(prose("`ps -e`; `</a> @b`"), "`ps -e`; `</a> @b`");
+        assert_eq!(prose("\\`a`"), "\\\\`a`");
+        for text in ["a`b", "a`b: `--cpus any`", "``", "` `", "```sh", "a``b`c`"] {
+            assert_eq!(prose(text), escaped(text));
+        }
     }
 
     #[test]
