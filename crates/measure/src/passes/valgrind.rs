@@ -10,7 +10,7 @@ use widthwise_machine::core_caches::{self, CacheShape};
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, valgrind};
 
-use crate::run::ending::failure;
+use crate::run::ending::{failure, without_process};
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::result::RunError;
 
@@ -147,9 +147,10 @@ fn own_failure_in(logs: &Path) -> Option<String> {
     files.iter().find_map(|file| own_failure(&ends(file)))
 }
 
-/// What valgrind says of a failure of its own (`coregrind/m_libcassert.c`, `coregrind/m_signals.c`), if there is one.
+/// What valgrind says of a failure of its own (`coregrind/m_libcassert.c`, `coregrind/m_signals.c`,
+/// `coregrind/m_debuginfo/image.c`), if there is one.
 fn own_failure(said: &str) -> Option<String> {
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = said.lines().map(|line| without_process(line.trim())).filter(|line| !line.is_empty());
     while let Some(line) = lines.next() {
         // "Callgrind: threads.c:247 (function): Assertion 'condition' failed."
         if line.contains(": Assertion '") && line.ends_with("failed.") {
@@ -157,6 +158,12 @@ fn own_failure(said: &str) -> Option<String> {
         }
         if line.starts_with("valgrind: the 'impossible' happened") {
             return Some(lines.next().map_or(line.to_owned(), |what| format!("{line} {what}")));
+        }
+        // Of a program's DWARF (coregrind/m_debuginfo/image.c); 3.19 does not know all forms of version 5.
+        if let Some(what) = line.strip_prefix("Valgrind: debuginfo reader: Possibly corrupted") {
+            return Some(format!(
+                "debuginfo reader: Possibly corrupted{what} Where the program is not damaged, -gdwarf-4 avoids it"
+            ));
         }
     }
     None
@@ -189,6 +196,15 @@ mod tests {
             "not emulated: valgrind itself failed: valgrind: the 'impossible' happened: Killed by fatal signal"
         );
         assert_eq!(reason(preload, ""), "not emulated: under valgrind it ended with exit status 1");
+        let unread = "### unhandled dwarf2 abbrev form code 0x25\n==1== Valgrind: debuginfo reader: ensure_valid failed:\n\
+                      ==1== Valgrind:   during call to ML_(img_get)\n==1== \n\
+                      ==1== Valgrind: debuginfo reader: Possibly corrupted debuginfo file.\n\
+                      ==1== Valgrind: I can't recover.  Giving up.  Sorry.\n==1== \n";
+        assert_eq!(
+            reason(unread, ""),
+            "not emulated: valgrind itself failed: debuginfo reader: Possibly corrupted debuginfo file. Where the program is not \
+             damaged, -gdwarf-4 avoids it"
+        );
     }
 
     #[test]

@@ -84,7 +84,18 @@ pub(crate) fn last_line(file: &Path) -> Option<String> {
     let is_reason = |line: &&str| {
         !(line.is_empty() || line.starts_with("ERROR: ld.so: object ") && line.ends_with(": ignored."))
     };
-    text.lines().map(str::trim).rfind(is_reason).map(str::to_owned)
+    text.lines().map(|line| without_process(line.trim())).rfind(is_reason).map(str::to_owned)
+}
+
+/// A line without the process number that valgrind and sanitizers begin theirs with: `==12== Process terminating`.
+pub(crate) fn without_process(line: &str) -> &str {
+    let words = line.strip_prefix("==").and_then(|rest| rest.split_once("=="));
+    match words {
+        Some((number, words)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            words.trim_start()
+        }
+        _ => line,
+    }
 }
 
 /// How a run ended, in words.
@@ -139,6 +150,8 @@ mod tests {
             "ERROR: ld.so: object 'x.so' from LD_PRELOAD cannot be preloaded (wrong ELF class): ignored.\n";
         assert_eq!(line(&format!("one\n{ignored}")).as_deref(), Some("one"));
         assert_eq!(line(ignored), None);
+        assert_eq!(line("==12== Valgrind: oh\n==12== \n==12==\n").as_deref(), Some("Valgrind: oh"));
+        assert_eq!(line("==x== y\n").as_deref(), Some("==x== y"));
         // Larger than any memory, and empty but for its end.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(1 << 40).unwrap();
