@@ -153,7 +153,9 @@ fn own_failure(said: &str) -> Option<String> {
     let mut lines = said.lines().map(|line| without_process(line.trim())).filter(|line| !line.is_empty());
     while let Some(line) = lines.next() {
         // "Callgrind: threads.c:247 (function): Assertion 'condition' failed."
-        if line.contains(": Assertion '") && line.ends_with("failed.") {
+        let is_own = |head: &str| head.contains(".c:") && head.ends_with(')');
+        if line.ends_with("failed.") && line.split_once(": Assertion '").is_some_and(|(head, _)| is_own(head))
+        {
             return Some(line.to_owned());
         }
         if line.starts_with("valgrind: the 'impossible' happened") {
@@ -190,6 +192,10 @@ mod tests {
         let expected = format!("not emulated: valgrind itself failed: {asserted}");
         assert_eq!(reason(preload, &whole), expected);
         assert_eq!(reason(&format!("{}{preload}{whole}", "x\n".repeat(1 << 17)), ""), expected);
+        // An assertion of the program's.
+        let of_program =
+            "/usr/include/c++/12/bits/stl_vector.h:1123: f(): Assertion '__n < this->size()' failed.";
+        assert!(!reason(of_program, "").contains("valgrind itself failed"));
         let impossible = "\nvalgrind: the 'impossible' happened:\n   Killed by fatal signal\n\nhost\n";
         assert_eq!(
             reason(preload, impossible),

@@ -57,7 +57,7 @@ pub(super) fn accounted(
     let mut run = ended(spec, &done);
     let Some(first) = set_times(&mut run, &done, &exits) else { return run };
     let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
-    waits.ended(&exits, &programs);
+    waits.ended(&exits, &programs, exits_lost);
     run.remarks = remarks;
     run.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
     remark_on_start_and_end(&mut run, &done, first, appointed.as_nanos() as u64);

@@ -114,8 +114,8 @@ impl Waits {
     }
 
     /// Completes the readings by the exits that the kernel reported on this machine, each with the moment of its report: `programs`
-    /// are the numbers of the programs, in the order of their launchers.
-    pub fn ended(&mut self, exits: &[(Exit, u64)], programs: &[u32]) {
+    /// are the numbers of the programs, in the order of their launchers; `are_lost`: the kernel dropped some of the reports.
+    pub fn ended(&mut self, exits: &[(Exit, u64)], programs: &[u32], are_lost: bool) {
         let exact = || exits.iter().filter(|(exit, _)| exit.is_exact);
         let parents: BTreeMap<u32, u32> = exact().map(|(exit, _)| (exit.tgid, exit.parent)).collect();
         let mut roots = BTreeMap::new();
@@ -125,12 +125,10 @@ impl Waits {
             roots.extend(parents.get(program).map(|launcher| (*launcher, root)));
         }
         // A chain longer than the number of exits contains a cycle (reused numbers).
-        let root_of = |mut process: u32| {
-            (0..=exits.len()).find_map(|_| {
-                let root = roots.get(&process).copied();
-                process = parents.get(&process).copied().unwrap_or_default();
-                root
-            })
+        let root_of = |process: u32| {
+            std::iter::successors(Some(process), |process| parents.get(process).copied())
+                .take(exits.len() + 1)
+                .find_map(|process| roots.get(&process).copied())
         };
         let mut ended: BTreeMap<u32, Thread> = BTreeMap::new();
         for (exit, reported_ns) in exact() {
@@ -148,7 +146,9 @@ impl Waits {
                 self.threads.insert(number, Thread { active, ..thread });
             }
         }
-        self.is_complete = programs.iter().all(|program| parents.contains_key(program));
+        // A thread that ended before its process says nothing of the rest.
+        let has_ended = |program: &u32| exact().any(|(exit, _)| exit.pid == *program);
+        self.is_complete = !are_lost && programs.iter().all(has_ended);
     }
 
     /// For how long before the end nothing was read.
@@ -352,7 +352,7 @@ mod tests {
             exit(14, 14, 3, reading(2, 1)),
             exit(77, 77, 1, reading(900, 900)),
         ];
-        waits.ended(&exits, &[10, 11]);
+        waits.ended(&exits, &[10, 11], false);
         let groups = vec![reading(12, 44), reading(3, 1)];
         assert_eq!(waits.total(&|root, _, _| root as u64), Some((reading(15, 45), groups)));
         assert_eq!(waits.unread_ns(100), 0);
@@ -360,8 +360,15 @@ mod tests {
         let mut lost = Waits::default();
         lost.begin(50);
         lost.take(0, 10, 10, reading(5, 2));
-        lost.ended(&exits[..1], &[10]);
+        lost.ended(&exits[..1], &[10], false);
         assert_eq!((lost.process(10), lost.unread_ns(100)), (Some(reading(5, 2)), 50));
+        // The program's own report came, others may not have; or one of its threads reported.
+        lost.ended(&exits, &[10], true);
+        assert_eq!(lost.unread_ns(100), 50);
+        let mut of_thread = Waits::default();
+        of_thread.begin(50);
+        of_thread.ended(&[exit(15, 10, 2, reading(1, 1))], &[10], false);
+        assert_eq!(of_thread.unread_ns(100), 50);
     }
 
     #[test]

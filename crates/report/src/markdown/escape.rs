@@ -27,8 +27,9 @@ pub fn escaped(text: &str) -> String {
 /// A sentence whose parts between backticks are code. Where backticks are not in pairs, such as in a name from outside, all are text.
 pub fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    let is_paired =
-        parts.len() % 2 == 1 && parts.iter().skip(1).step_by(2).all(|part| !part.trim().is_empty());
+    // The quotes of GNU's messages, `a' and `b', are no pair.
+    let is_code = |part: &&str| !part.is_empty() && part.trim() == *part;
+    let is_paired = parts.len() % 2 == 1 && parts.iter().skip(1).step_by(2).all(is_code);
     if !is_paired {
         return escaped(text);
     }
@@ -73,6 +74,7 @@ mod tests {
         assert_eq!(prose("a_b: `--cpus any` needs <none>"), "a\\_b: `--cpus any` needs &lt;none&gt;");
         assert_eq!(prose("`ps -e`; `</a> @b`"), "`ps -e`; `</a> @b`");
         assert_eq!(prose("\\`a`"), "\\\\`a`");
+        assert_eq!(prose("cannot rename `a' to `b'"), "cannot rename \\`a' to \\`b'");
         for text in ["a`b", "a`b: `--cpus any`", "``", "` `", "```sh", "a``b`c`"] {
             assert_eq!(prose(text), escaped(text));
         }

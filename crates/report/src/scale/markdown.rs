@@ -6,7 +6,7 @@ use super::columns::columns;
 use super::model::Scaling;
 use super::names::title;
 use super::sentences;
-use crate::markdown::escape::{code, escaped};
+use crate::markdown::escape::{code, escaped, prose};
 use crate::sanitize;
 
 /// The campaign as Markdown, with a final line end.
@@ -29,7 +29,7 @@ pub fn render(report: &Scaling) -> String {
         .map(|(name, reason)| format!("- **{}** was not measured: {}", harmless(name), harmless(reason)));
     parts.push(found.chain(not_measured).collect::<Vec<_>>().join("\n"));
     let warnings = report.campaign.warnings.iter();
-    parts.extend(warnings.map(|text| format!("> **Warning:** {}", harmless(text))));
+    parts.extend(warnings.map(|text| format!("> **Warning:** {}", prose(&sanitize::line(text)))));
     parts.push(format!(
         "Widthwise {}, {}, {}.",
         escaped(report.campaign.widthwise),

@@ -31,8 +31,8 @@ fn remark(stopped: Duration, rounds: Duration) -> Option<String> {
     let share = stopped.as_secs_f64() / rounds.as_secs_f64();
     (share >= NOTEWORTHY).then(|| {
         format!(
-            "the CPU quota of this process's control group stopped it and the programs for {:.1} s of the {:.1} s of the rounds: this \
-             waiting is in the wall times",
+            "the CPU quota of this process's control group stopped it and the programs for {:.1} s, summed over CPUs, in the {:.1} s of \
+             the rounds: this waiting is in the wall times",
             stopped.as_secs_f64(),
             rounds.as_secs_f64()
         )
@@ -49,6 +49,6 @@ mod tests {
         assert_eq!(remark(seconds(0.05), seconds(10.0)), None);
         assert_eq!(remark(Duration::ZERO, Duration::ZERO), None);
         let text = remark(seconds(8.2), seconds(10.0)).unwrap();
-        assert!(text.contains("for 8.2 s of the 10.0 s of the rounds"), "{text}");
+        assert!(text.contains("for 8.2 s, summed over CPUs, in the 10.0 s of the rounds"), "{text}");
     }
 }
