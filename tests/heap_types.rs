@@ -478,69 +478,58 @@ fn structures_of_one_name_in_two_source_files_are_two_types() {
     assert_eq!(rows, [[1000, 1000, 40, 20], [1000, 1000, 16, 8]]);
 }
 
-#[test]
-fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
+/// What is said of a program of `gcc` in x86-64 and each narrower ABI, with each of these options.
+fn in_each_abi(program: &str, options: [&str; 2], check: impl Fn(&Value, &str)) {
     let lab = Laboratory::new();
-    for options in ["-O1 -fno-builtin", "-O0"] {
-        let a = recorded(&lab, "gcc", "two_calls.c", options, ABIS[0]);
+    for options in options {
+        let a = recorded(&lab, "gcc", program, options, ABIS[0]);
         for abi in &ABIS[1..] {
-            let json = explained(&lab, &a, &recorded(&lab, "gcc", "two_calls.c", options, *abi));
+            let json = explained(&lab, &a, &recorded(&lab, "gcc", program, options, *abi));
             sums_are_exact(&json);
-            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
-            for (name, causes) in [
-                ("node", [("pointers", -8), ("tail padding", -4)]),
-                ("twin", [("pointers", -8), ("tail padding", -4)]),
-                ("lone", [("pointers", -8), ("long", -4)]),
-            ] {
-                assert_eq!(objects(&json, name), [COUNT, COUNT], "{name} {context}");
-                assert_eq!(row(&json, name), known(COUNT, [24, 12], &causes), "{name} {context}");
-            }
-            let rows = json["types"]["types"].as_array().unwrap().iter();
-            let buffers = rows.filter(|row| row["type"].is_null() && row["a"]["bytes"] == row["b"]["bytes"]);
-            let bytes: i64 = buffers.map(|row| row["a"]["bytes"].as_i64().unwrap()).sum();
-            assert!(bytes >= (156 + 120 + 192) * COUNT, "{bytes} {context}");
+            check(&json, &format!("{options} {}: {:#}", abi.0, json["types"]["types"]));
         }
     }
+}
+
+#[test]
+fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
+    in_each_abi("two_calls.c", ["-O1 -fno-builtin", "-O0"], |json, context| {
+        for (name, causes) in [
+            ("node", [("pointers", -8), ("tail padding", -4)]),
+            ("twin", [("pointers", -8), ("tail padding", -4)]),
+            ("lone", [("pointers", -8), ("long", -4)]),
+        ] {
+            assert_eq!(objects(json, name), [COUNT, COUNT], "{name} {context}");
+            assert_eq!(row(json, name), known(COUNT, [24, 12], &causes), "{name} {context}");
+        }
+        let rows = json["types"]["types"].as_array().unwrap().iter();
+        let buffers = rows.filter(|row| row["type"].is_null() && row["a"]["bytes"] == row["b"]["bytes"]);
+        let bytes: i64 = buffers.map(|row| row["a"]["bytes"].as_i64().unwrap()).sum();
+        assert!(bytes >= (156 + 120 + 192) * COUNT, "{bytes} {context}");
+    });
 }
 
 #[test]
 fn pages_from_which_objects_of_several_types_are_taken_are_no_arrays_of_one() {
-    let lab = Laboratory::new();
-    for options in ["-O1 -fno-builtin", "-O0"] {
-        let a = recorded(&lab, "gcc", "pages.c", options, ABIS[0]);
-        for abi in &ABIS[1..] {
-            let json = explained(&lab, &a, &recorded(&lab, "gcc", "pages.c", options, *abi));
-            sums_are_exact(&json);
-            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
-            for name in ["node", "wide", "text", "pool"] {
-                assert_eq!(objects(&json, name), [0, 0], "{name} {context}");
-            }
-            // Those that are blocks of their own have their types, and a count makes an array.
-            assert_eq!(
-                row(&json, "lone"),
-                known(COUNT, [24, 12], &[("pointers", -8), ("long", -4)]),
-                "{context}"
-            );
-            assert_eq!(row(&json, "entry[]"), known(5 * COUNT, [16, 8], &[("pointers", -8)]), "{context}");
-            assert_eq!(row(&json, "entry*[]"), known(8 * COUNT, [8, 4], &[("pointers", -4)]), "{context}");
+    in_each_abi("pages.c", ["-O1 -fno-builtin", "-O0"], |json, context| {
+        for name in ["node", "wide", "text", "pool"] {
+            assert_eq!(objects(json, name), [0, 0], "{name} {context}");
         }
-    }
+        // Those that are blocks of their own have their types, and a count makes an array.
+        assert_eq!(row(json, "lone"), known(COUNT, [24, 12], &[("pointers", -8), ("long", -4)]), "{context}");
+        assert_eq!(row(json, "entry[]"), known(5 * COUNT, [16, 8], &[("pointers", -8)]), "{context}");
+        assert_eq!(row(json, "entry*[]"), known(8 * COUNT, [8, 4], &[("pointers", -4)]), "{context}");
+    });
 }
 
 #[test]
 fn structures_that_are_declared_in_functions_have_their_causes() {
-    let lab = Laboratory::new();
-    for options in ["-O1", "-O0"] {
-        let a = recorded(&lab, "gcc", "local_types.c", options, ABIS[0]);
-        for abi in &ABIS[1..] {
-            let json = explained(&lab, &a, &recorded(&lab, "gcc", "local_types.c", options, *abi));
-            sums_are_exact(&json);
-            let numbers = known(COUNT, [48, 24], &[("long", -16), ("pointers", -4), ("holes", -4)]);
-            assert_eq!(row(&json, "numbers()::local"), numbers, "{options} {abi:?}");
-            let pointers = known(COUNT, [48, 24], &[("pointers", -24)]);
-            assert_eq!(row(&json, "pointers()::local"), pointers, "{options} {abi:?}");
-            let single = known(COUNT, [16, 8], &[("pointers", -4), ("tail padding", -4)]);
-            assert_eq!(row(&json, "named_in_the_line()::single"), single, "{options} {abi:?}");
-        }
-    }
+    in_each_abi("local_types.c", ["-O1", "-O0"], |json, context| {
+        let numbers = known(COUNT, [48, 24], &[("long", -16), ("pointers", -4), ("holes", -4)]);
+        assert_eq!(row(json, "numbers()::local"), numbers, "{context}");
+        let pointers = known(COUNT, [48, 24], &[("pointers", -24)]);
+        assert_eq!(row(json, "pointers()::local"), pointers, "{context}");
+        let single = known(COUNT, [16, 8], &[("pointers", -4), ("tail padding", -4)]);
+        assert_eq!(row(json, "named_in_the_line()::single"), single, "{context}");
+    });
 }

@@ -37,6 +37,12 @@ Process wants_all(Simulation &, EventTrace &trace, Facility &facility, Store &st
 }
 
 /// Has four of the store's places.
+Process holds(Simulation &, Facility &facility, double time) {
+    co_await facility.seize();
+    co_await wait(time);
+    facility.release();
+}
+
 Process hog(Simulation &, Store &store, double time) {
     co_await store.enter(4);
     co_await wait(time);
@@ -174,11 +180,6 @@ TEST("all_of refuses two requests for one facility, whether it is held or not") 
         Simulation sim(options);
         Facility till(sim, "till");
         Facility other(sim, "other");
-        const auto holds = [](Simulation &, Facility &t) -> Process {
-            co_await t.seize();
-            co_await wait(5.0);
-            t.release();
-        };
         int refused = 0;
         const auto twice = [](Simulation &, Facility &t, Facility &o, int &count) -> Process {
             try {
@@ -190,7 +191,7 @@ TEST("all_of refuses two requests for one facility, whether it is held or not") 
         sim.start(twice(sim, till, other, refused)); // it is free
         sim.run();
         CHECK_EQUAL(refused, 1);
-        sim.start(holds(sim, till));
+        sim.start(holds(sim, till, 5.0));
         sim.start(twice(sim, till, other, refused)); // it is held
         sim.run();
         CHECK_EQUAL(refused, 2);
@@ -205,11 +206,6 @@ TEST("all_of refuses a request in a group for a facility that another member nee
         EventTrace trace(sim);
         Facility till(sim, "till");
         Facility other(sim, "other");
-        const auto holds = [](Simulation &, Facility &t) -> Process {
-            co_await t.seize();
-            co_await wait(5.0);
-            t.release();
-        };
         const auto asks = [](Simulation &, EventTrace &trace, auto make) -> Process {
             try {
                 co_await make();
@@ -229,7 +225,7 @@ TEST("all_of refuses a request in a group for a facility that another member nee
         const auto inside = [&] { return all_of(other.seize(), all_of(till.seize(), till.seize(3))); };
         for (const bool held : {false, true}) {
             if (held)
-                sim.start(holds(sim, till));
+                sim.start(holds(sim, till, 5.0));
             sim.start(asks(sim, trace, after));
             sim.start(asks(sim, trace, before));
             sim.start(asks(sim, trace, deep));
@@ -251,11 +247,6 @@ TEST("groups within all_of may have a facility as an alternative more than once"
         Facility a(sim, "a");
         Facility b(sim, "b");
         Facility c(sim, "c");
-        const auto holds = [](Simulation &, Facility &t, double time) -> Process {
-            co_await t.seize();
-            co_await wait(time);
-            t.release();
-        };
         const auto two = [](Simulation &sim, EventTrace &trace, Facility &a, Facility &b,
                             Facility &c) -> Process {
             co_await all_of(any_of(a.seize(), a.seize(3), b.seize()), any_of(a.seize(), c.seize()));

@@ -112,7 +112,7 @@ pub enum ArchiveError {
     },
 }
 
-/// Why a file cannot grow. SQLite does not tell ENOSPC and EFBIG apart.
+/// Why a file cannot grow. SQLite has one error for ENOSPC and EFBIG.
 fn no_room() -> &'static str {
     // proc(5): the soft limit is the first value.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

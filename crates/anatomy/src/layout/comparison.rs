@@ -206,10 +206,10 @@ fn matches(baseline: &Layouts, variant: &Layouts, to: &mut Comparison) -> Vec<(T
     let (one, other) = (by_name(baseline), by_name(variant));
     let mut named = Vec::new();
     let mut used: FxHashSet<&str> = FxHashSet::default();
-    let mut left = pass(one.keys().copied().collect(), &other, str::to_owned, &mut used, &mut named, to);
-    left = pass(left, &other, names::type_name_key, &mut used, &mut named, to);
+    let mut left = match_by(one.keys().copied().collect(), &other, str::to_owned, &mut used, &mut named, to);
+    left = match_by(left, &other, names::type_name_key, &mut used, &mut named, to);
     if baseline.abi != variant.abi {
-        left = pass(left, &other, names::type_key, &mut used, &mut named, to);
+        left = match_by(left, &other, names::type_key, &mut used, &mut named, to);
     }
     to.only_baseline = left.into_iter().map(str::to_owned).collect();
     to.only_variant =
@@ -223,7 +223,7 @@ fn matches(baseline: &Layouts, variant: &Layouts, to: &mut Comparison) -> Vec<(T
 }
 
 /// Finds the variant's names that have the same key, and returns the baseline's without any.
-fn pass<'n>(
+fn match_by<'n>(
     names: Vec<&'n str>,
     other: &BTreeMap<&'n str, Vec<TypeId>>,
     key: impl Fn(&str) -> String,

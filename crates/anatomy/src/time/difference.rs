@@ -167,7 +167,7 @@ fn sides(baseline: &[Profile], variant: &[Profile]) -> [Vec<Side>; 2] {
             are_several.entry(one.name()).or_default()[side] += 1;
         }
     }
-    let is_untold = |one: &Side| {
+    let is_uncertain = |one: &Side| {
         is_labelled.get(&one.name()) == Some(&true)
             && are_several
                 .get(&one.name())
@@ -177,11 +177,11 @@ fn sides(baseline: &[Profile], variant: &[Profile]) -> [Vec<Side>; 2] {
     let is_one = |one: &Side| {
         is_told.get(&one.name()).is_some_and(|told| told.contains(&false))
             || left.get(&one.name()).is_some_and(|left| !left.contains(&0) && *left != [1, 1])
-            || is_untold(one)
+            || is_uncertain(one)
     };
     let as_one = |own: &[Side]| {
         let mut sides = as_one(own, &is_one);
-        for side in sides.iter_mut().filter(|side| is_untold(side)) {
+        for side in sides.iter_mut().filter(|side| is_uncertain(side)) {
             // The one file of a side is not that of all its counts.
             side.function.iter_mut().for_each(|function| function.place = None);
         }

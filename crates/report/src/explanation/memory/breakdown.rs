@@ -90,7 +90,7 @@ fn overhead(measured: &Measured, [a, b]: [&Allocated; 2], recordings: &Recording
     let of = |of: &Allocated| of.composition.overhead() as i64;
     let whole = of(b) - of(a);
     if !(a.is_glibc && b.is_glibc) {
-        // Of headers only glibc's are known: the other allocator's are not told apart from its rounding.
+        // Headers are known of glibc alone: those of another allocator are counted with its rounding.
         let cause = "the allocator's headers and rounding";
         let certainty = recordings.of_allocated(0.0, &of).min(Certainty::Medium);
         return vec![measured.part(cause, NOWHERE, whole, certainty)];
