@@ -237,6 +237,7 @@ impl Drop for Blocked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn is_noted(group: u32) -> bool {
         GROUPS.iter().any(|noted| noted.load(Ordering::SeqCst) == group as i32)
@@ -255,8 +256,23 @@ mod tests {
             drop(group);
             assert!(!is_noted(child.id()));
         }
+    }
+
+    #[test]
+    fn the_place_of_a_command_that_could_not_be_started_is_free() {
+        let starts = |place: &usize| GROUPS[*place].load(Ordering::SeqCst) == STARTS;
         assert!(spawn(&mut Command::new("/nowhere")).is_err());
-        assert!(GROUPS.iter().all(|place| place.load(Ordering::SeqCst) != STARTS));
+        // Other tests start commands at the same time: their places are not at their start for long.
+        let mut at_their_start: Vec<usize> = (0..MOST).filter(starts).collect();
+        let begun = Instant::now();
+        while !at_their_start.is_empty() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "places {at_their_start:?} stay at their start"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+            at_their_start.retain(starts);
+        }
     }
 
     #[test]
