@@ -523,6 +523,17 @@ fn pages_from_which_objects_of_several_types_are_taken_are_no_arrays_of_one() {
 }
 
 #[test]
+fn the_size_of_a_block_alone_selects_no_type_among_a_structures_members() {
+    in_each_abi("kinds.c", ["-O1", "-O0"], |json, context| {
+        for name in ["kind_1", "kind_2", "kind_3", "kind_4", "kind_5"] {
+            assert_eq!(objects(json, name), [0, 0], "{name} {context}");
+        }
+        // The line names the member that points to it.
+        assert_eq!(row(json, "slot"), known(COUNT, [24, 12], &[("pointers", -8), ("long", -4)]), "{context}");
+    });
+}
+
+#[test]
 fn structures_that_are_declared_in_functions_have_their_causes() {
     in_each_abi("local_types.c", ["-O1", "-O0"], |json, context| {
         let numbers = known(COUNT, [48, 24], &[("long", -16), ("pointers", -4), ("holes", -4)]);

@@ -49,6 +49,38 @@ pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {
             decide(&mut a[one], &mut b[other]);
         }
     }
+    without_types_of_one_side(a, b);
+}
+
+/// Of a type that variables alone name, both programs have about as many objects: where one has less than half of the other's, although
+/// both allocate there, the size of the blocks fits it by chance.
+fn without_types_of_one_side(a: &mut [Blocks], b: &mut [Blocks]) {
+    let objects = |blocks: &[Blocks]| {
+        let mut objects: FxHashMap<String, u64> = FxHashMap::default();
+        for block in blocks {
+            let Some(found) = &block.found else { continue };
+            let own = objects.entry(names::type_key(&found.name)).or_default();
+            *own = own.saturating_add(found.objects(&block.values).unwrap_or(0));
+        }
+        objects
+    };
+    let functions =
+        |blocks: &[Blocks]| blocks.iter().map(|block| block.site.function.clone()).collect::<FxHashSet<_>>();
+    let [of_a, of_b] = [objects(a), objects(b)];
+    let [in_a, in_b] = [functions(a), functions(b)];
+    let without = |own: &mut [Blocks], elsewhere: &FxHashSet<String>| {
+        for block in own.iter_mut().filter(|block| elsewhere.contains(&block.site.function)) {
+            let is_by_chance = |found: &Found| {
+                let key = names::type_key(&found.name);
+                let [of_a, of_b] = [&of_a, &of_b].map(|objects| objects.get(&key).copied().unwrap_or(0));
+                let is_weak = found.source == Source::Variables && found.certainty < Certainty::High;
+                is_weak && of_a.min(of_b) < of_a.max(of_b).div_ceil(2)
+            };
+            block.found.take_if(|found| is_by_chance(found));
+        }
+    };
+    without(a, &in_b);
+    without(b, &in_a);
 }
 
 /// Whether the other side can say something of a block's type: one that the stack names is sure.
@@ -213,6 +245,31 @@ mod tests {
             source,
             cookie: 0,
         }
+    }
+
+    #[test]
+    fn a_type_that_variables_name_has_about_as_many_objects_in_both() {
+        let kept = |source, certainty, [of_a, of_b]: [u64; 2]| {
+            let typed = |count| {
+                let found = (count > 0).then(|| Found { certainty, ..found(source) });
+                vec![Blocks { found, ..blocks(count, 32 * count) }, blocks(9, 90)]
+            };
+            let (mut a, mut b) = (typed(of_a), typed(of_b));
+            without_types_of_one_side(&mut a, &mut b);
+            [a, b].map(|side| side[0].found.is_some())
+        };
+        let (weak, certain) = (Source::Variables, Certainty::High);
+        assert_eq!(kept(weak, Certainty::Medium, [100, 50]), [true, true]);
+        assert_eq!(kept(weak, Certainty::Medium, [100, 49]), [false, false]);
+        assert_eq!(kept(weak, Certainty::Medium, [0, 100]), [false, false]);
+        assert_eq!(kept(weak, certain, [100, 49]), [true, true], "the line declares the variable");
+        assert_eq!(kept(Source::SourceLine, Certainty::Medium, [100, 49]), [true, true], "the line names it");
+        let mut alone = vec![Blocks {
+            found: Some(Found { certainty: Certainty::Medium, ..found(weak) }),
+            ..blocks(100, 3200)
+        }];
+        without_types_of_one_side(&mut alone, &mut []);
+        assert!(alone[0].found.is_some(), "a function that allocates in one of the two alone");
     }
 
     #[test]

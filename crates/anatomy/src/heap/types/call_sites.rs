@@ -12,10 +12,12 @@ use super::found::Found;
 use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
-use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention};
+use super::source_line::{allocating_calls, asks_for_a_sum, mentions, names_member, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
+use crate::heap::sizes::Sizes;
+use crate::heap::stacks::CodeAddress;
 use crate::layout::{Destructor, TypeId};
 use crate::names::{self, plain};
 
@@ -33,6 +35,8 @@ pub(super) struct CallSites {
     constructed: FxHashMap<Rc<str>, FxHashMap<u64, String>>,
     sources: FxHashMap<String, Option<Vec<String>>>,
     wrappers: FxHashSet<String>,
+    /// The sizes of all blocks that each call requests.
+    requested: FxHashMap<CodeAddress, Sizes>,
 }
 
 impl CallSites {
@@ -48,6 +52,7 @@ impl CallSites {
             constructed: FxHashMap::default(),
             sources: FxHashMap::default(),
             wrappers,
+            requested: requested(origins),
         };
         let mut wanted: FxHashMap<Rc<str>, FxHashSet<Wanted>> = FxHashMap::default();
         for origin in origins {
@@ -106,7 +111,7 @@ impl CallSites {
 
     fn candidates_of(&mut self, number: usize, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
         let Some((call, frame)) = self.caller(origin, number) else { return Vec::new() };
-        let (module, frame) = (call.module.clone(), frame.clone());
+        let (module, call_code, frame) = (call.module.clone(), call.code, frame.clone());
         let targets: Vec<Target> = self
             .wanted(origin, number)
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
@@ -156,8 +161,12 @@ impl CallSites {
             found.iter_mut().for_each(|found| found.certainty = certainty);
             return best(found, &origin.values);
         }
+        let request = Request {
+            sizes: self.requested.get(&call_code).copied().unwrap_or_default(),
+            line: line.as_deref(),
+        };
         let mut named: Vec<Found> =
-            targets.iter().filter_map(|target| by_evidence(target, origin, files)).collect();
+            targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
         let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
         let may_be = |found: &Found| match is_sum && found.size != Some(1) || is_whole_block {
             true => found.is_object(&origin.values),
@@ -185,6 +194,17 @@ impl CallSites {
         let lines = self.sources.entry(file.clone()).or_insert_with(|| source(file, module?));
         lines.as_ref()?.get((line as usize).checked_sub(1)?).cloned()
     }
+}
+
+/// The sizes of the blocks that each call requests, for all of its callers.
+fn requested(origins: &[Origin]) -> FxHashMap<CodeAddress, Sizes> {
+    let mut requested: FxHashMap<CodeAddress, Sizes> = FxHashMap::default();
+    for origin in origins {
+        for call in &origin.calls {
+            requested.entry(call.code).or_default().add(origin.values.sizes);
+        }
+    }
+    requested
 }
 
 /// The type that a name of the source stands for: a template's argument for its parameter, or the name itself.
@@ -293,8 +313,29 @@ fn fitting(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>], source:
     }
 }
 
+/// What is known of a call beside its function's variables.
+struct Request<'r> {
+    /// The sizes of the blocks that it requests, for all of its callers.
+    sizes: Sizes,
+    line: Option<&'r str>,
+}
+
+impl Request<'_> {
+    /// Whether a type that has the block's size is meant, and does not fit by chance. A call that requests several sizes allocates for
+    /// callers with types of their own. A structure may have pointers to many types: the line has to name the member.
+    fn is_for(&self, target: &Target) -> bool {
+        let is_named = || self.line.is_some_and(|line| names_member(line, &target.variable));
+        !self.sizes.are_several() && (target.evidence != Evidence::Member || is_named())
+    }
+}
+
 /// How sure a type is that debug information names.
-fn by_evidence(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Option<Found> {
+fn by_evidence(
+    target: &Target,
+    origin: &Origin,
+    files: &[Rc<ProgramTypes>],
+    request: &Request,
+) -> Option<Found> {
     let source = match target.evidence {
         Evidence::Constructor => Source::Constructor,
         Evidence::Call => Source::Call,
@@ -306,8 +347,10 @@ fn by_evidence(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>]) -> 
         // A temporary, a member or a base, of which any size is a multiple.
         (Evidence::Constructor, false) | (Evidence::TemplateParameter, _) => return None,
         (Evidence::DeclaredHere, false) => Certainty::Medium,
-        (Evidence::Variable | Evidence::Result | Evidence::Member, true) => Certainty::Medium,
-        (Evidence::Variable | Evidence::Result | Evidence::Member, false) => Certainty::Low,
+        (Evidence::Variable | Evidence::Result | Evidence::Member, true) if request.is_for(target) => {
+            Certainty::Medium
+        }
+        (Evidence::Variable | Evidence::Result | Evidence::Member, _) => Certainty::Low,
         (Evidence::Global, true) => Certainty::Low,
         (Evidence::Global, false) => return None,
     };

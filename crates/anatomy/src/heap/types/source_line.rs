@@ -81,6 +81,16 @@ pub fn asks_for_a_sum(line: &str) -> bool {
     calls.any(is_sum)
 }
 
+/// Whether the line has this member of some structure: `list->head`, `pool.first`.
+pub fn names_member(line: &str, name: &str) -> bool {
+    let code = without_texts(line);
+    let is_member = |at: usize| {
+        let before = code[..at].trim_end();
+        is_word(&code, at, name.len()) && (before.ends_with('.') || before.ends_with("->"))
+    };
+    !name.is_empty() && code.match_indices(name).any(|(at, _)| is_member(at))
+}
+
 /// The word at the end.
 fn last_word(text: &str) -> &str {
     let text = text.trim_end();
@@ -607,6 +617,18 @@ mod tests {
         ] {
             assert_eq!(allocating_calls(line), calls, "{line}");
         }
+    }
+
+    #[test]
+    fn a_member_is_named_behind_a_point_or_an_arrow() {
+        for line in ["list->head = get(n);", "pool . head = get(n);", "return (t->head = get(n));"] {
+            assert!(names_member(line, "head"), "{line}");
+        }
+        for line in ["head = get(n);", "list->header = get(n);", "p = get(\"list->head\"); // list->head", ""]
+        {
+            assert!(!names_member(line, "head"), "{line}");
+        }
+        assert!(!names_member("list->head = get(n);", ""));
     }
 
     #[test]
