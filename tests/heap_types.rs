@@ -534,6 +534,22 @@ fn the_size_of_a_block_alone_selects_no_type_among_a_structures_members() {
 }
 
 #[test]
+fn variables_and_constructors_that_do_not_receive_a_block_do_not_name_its_type() {
+    in_each_abi("decoys.c", ["-O2", "-O0"], |json, context| {
+        for name in ["statistics", "node"] {
+            assert_eq!(objects(json, name), [0, 0], "{name} {context}");
+        }
+        assert_eq!(row(json, "request"), known(COUNT, [40, 20], &[("pointers", -20)]), "{context}");
+    });
+    let lab = Laboratory::new();
+    for compiler in ["gcc", "clang"] {
+        let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, compiler, "decoys.cpp", "-O2", abi));
+        let json = explained(&lab, &a, &b);
+        assert_eq!(objects(&json, "Table"), [0, 0], "{compiler}: {:#}", json["types"]["types"]);
+    }
+}
+
+#[test]
 fn structures_that_are_declared_in_functions_have_their_causes() {
     in_each_abi("local_types.c", ["-O1", "-O0"], |json, context| {
         let numbers = known(COUNT, [48, 24], &[("long", -16), ("pointers", -4), ("holes", -4)]);

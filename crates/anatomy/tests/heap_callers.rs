@@ -150,7 +150,8 @@ fn behind_calls(program: &Path, function: &str) -> Vec<u64> {
 
 /// What any place of a function says with that evidence.
 fn named(program: &Path, function: &str, evidence: Evidence) -> BTreeSet<(String, Option<u64>)> {
-    let wanted = behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None });
+    let wanted =
+        behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None, frame: 0 });
     let found = read(program, &wanted.collect());
     let targets = found.into_values().flatten().filter(|target| target.evidence == evidence);
     targets.map(|Target { name, size, .. }| (name, size)).collect()
@@ -216,7 +217,8 @@ fn a_call_names_what_the_compiler_says_it_allocates() {
     let node = ("Node".to_owned(), Some(24));
     assert_eq!(named(&program, "make", Evidence::Call), BTreeSet::from([node]));
     // Of all places of the function, only the one behind the call.
-    let places = behind_calls(&program, "make").into_iter().map(|address| Wanted { address, line: None });
+    let places =
+        behind_calls(&program, "make").into_iter().map(|address| Wanted { address, line: None, frame: 0 });
     assert_eq!(read(&program, &places.collect()).len(), 1);
 }
 
@@ -251,7 +253,8 @@ fn damaged_programs_name_something_or_nothing() {
     let program = programs.build("g++", "callers.cc", &["-O2"]);
     let bytes = std::fs::read(&program).expect("the program");
     let addresses = behind_calls(&program, "variable");
-    let wanted = addresses.iter().map(|address| Wanted { address: *address, line: Some(8) }).collect();
+    let wanted =
+        addresses.iter().map(|address| Wanted { address: *address, line: Some(8), frame: 0 }).collect();
     let length = bytes.len();
     proptest!(ProptestConfig::with_cases(300), |(places in prop::collection::vec((0..length, any::<u8>()), 1..20), end in 0..=length)| {
         let mut damaged = bytes.clone();

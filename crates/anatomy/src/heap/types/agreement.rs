@@ -148,9 +148,10 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
             let makes_as_many = numbers.map(|(n_a, n_b)| {
                 n_a.checked_mul(b.values.peak_count) == n_b.checked_mul(a.values.peak_count)
             });
-            let is_medium = |found: &Found| found.certainty == Certainty::Medium;
             let is_of_variable = |found: &Found| found.source == Source::Variables;
-            // Both found it without the other, and a wrong type would not fit two layouts.
+            let is_medium = |found: &Found| found.certainty == Certainty::Medium && !is_of_variable(found);
+            // Both found it without the other, and a wrong type would not fit two layouts. One that variables alone name would: all
+            // structures of as many words do.
             if makes_as_many == Some(true) && of_a.size != of_b.size && is_medium(of_a) && is_medium(of_b) {
                 (of_a.certainty, of_b.certainty) = (Certainty::High, Certainty::High);
             }

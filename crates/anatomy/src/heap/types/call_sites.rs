@@ -12,7 +12,7 @@ use super::found::Found;
 use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
-use super::source_line::{allocating_calls, asks_for_a_sum, mentions, names_member, Mention};
+use super::source_line::{allocating_calls, asks_for_a_sum, continues, mentions, receives, returns, Mention};
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
@@ -25,6 +25,8 @@ use crate::names::{self, plain};
 const LONGEST_LINE: usize = 4096;
 /// No source is larger.
 const LARGEST_SOURCE: u64 = 64 << 20;
+/// A statement has no more lines before that of its call.
+const MOST_LINES: usize = 4;
 /// More types that are possible are not listed.
 const MOST_CANDIDATES: usize = 16;
 
@@ -74,7 +76,9 @@ impl CallSites {
     /// The call in which the program's own code calls the allocator, or one of its wrappers.
     fn wanted(&self, origin: &Origin, number: usize) -> Option<(Rc<str>, Wanted)> {
         let (call, frame) = self.caller(origin, number)?;
-        Some((call.module.clone()?, Wanted { address: call.code.address, line: frame.line }))
+        let wanted =
+            Wanted { address: call.code.address, line: frame.line, frame: origin.callers.get(number)?.1 };
+        Some((call.module.clone()?, wanted))
     }
 
     /// The call and the frame of a caller. None if functions inside of it do more than to hand the request on.
@@ -120,10 +124,14 @@ impl CallSites {
         let mentions =
             line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
         let is_unknown = |mention: &Mention| match mention {
-            Mention::Object(name) | Mention::Elements(name) => !is_known(&argument(name, &targets), files),
+            Mention::Object(name)
+            | Mention::Elements(name)
+            | Mention::One(name)
+            | Mention::Header(name)
+            | Mention::Size(name) => !is_known(&argument(name, &targets), files),
             _ => false,
         };
-        let has_unknown = mentions.len() > 1 && mentions.iter().any(is_unknown);
+        let has_unknown = mentions.iter().any(is_unknown);
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
         // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
         let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
@@ -161,10 +169,9 @@ impl CallSites {
             found.iter_mut().for_each(|found| found.certainty = certainty);
             return best(found, &origin.values);
         }
-        let request = Request {
-            sizes: self.requested.get(&call_code).copied().unwrap_or_default(),
-            line: line.as_deref(),
-        };
+        let sizes = self.requested.get(&call_code).copied().unwrap_or_default();
+        let statement = self.statement(&frame, module.as_deref());
+        let request = Request { sizes, statement: statement.as_deref(), has_unknown };
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
         let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
@@ -188,6 +195,21 @@ impl CallSites {
         best(found, &origin.values)
     }
 
+    /// The line of source behind those before it that its statement begins in.
+    fn statement(&mut self, frame: &Frame, module: Option<&str>) -> Option<String> {
+        let mut statement = self.line(frame, module)?;
+        let mut line = frame.line?;
+        for _ in 0..MOST_LINES {
+            line = line.saturating_sub(1);
+            let before = Frame { line: Some(line), ..frame.clone() };
+            match self.line(&before, module).filter(|before| continues(before)) {
+                Some(before) => statement = before + "\n" + &statement,
+                None => break,
+            }
+        }
+        Some(statement)
+    }
+
     /// The line of source, where the source is as old as the program.
     fn line(&mut self, frame: &Frame, module: Option<&str>) -> Option<String> {
         let (file, line) = (frame.file.as_ref()?, frame.line?);
@@ -207,14 +229,22 @@ fn requested(origins: &[Origin]) -> FxHashMap<CodeAddress, Sizes> {
     requested
 }
 
-/// The type that a name of the source stands for: a template's argument for its parameter, or the name itself.
+/// The type that a name of the source stands for: with the template's arguments for its parameters, `Node<int>` for `Node<T>`.
 fn argument(name: &str, targets: &[Target]) -> String {
-    let base = name.trim_end_matches('*');
-    let is_it = |target: &&Target| target.evidence == Evidence::TemplateParameter && target.variable == base;
-    match targets.iter().find(is_it) {
-        Some(target) => format!("{}{}", target.name, &name[base.len()..]),
-        None => name.to_owned(),
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut shown = String::with_capacity(name.len());
+    let mut rest = name;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !of_word(c)).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        let is_it =
+            |target: &&Target| target.evidence == Evidence::TemplateParameter && target.variable == word;
+        shown += targets.iter().find(is_it).map_or(word, |target| &target.name);
+        let next = behind.find(of_word).unwrap_or(behind.len());
+        shown += &behind[..next];
+        rest = &behind[next..];
     }
+    shown
 }
 
 /// Whether an argument of a call is a pointer, by its name: `pool`, or a member as in `state->pool`.
@@ -317,15 +347,22 @@ fn fitting(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>], source:
 struct Request<'r> {
     /// The sizes of the blocks that it requests, for all of its callers.
     sizes: Sizes,
-    line: Option<&'r str>,
+    /// The source's line, and what of its statement is before it.
+    statement: Option<&'r str>,
+    /// Whether the line names a type that the debug information does not have: compilers leave out those whose size alone is used.
+    has_unknown: bool,
 }
 
 impl Request<'_> {
-    /// Whether a type that has the block's size is meant, and does not fit by chance. A call that requests several sizes allocates for
-    /// callers with types of their own. A structure may have pointers to many types: the line has to name the member.
-    fn is_for(&self, target: &Target) -> bool {
-        let is_named = || self.line.is_some_and(|line| names_member(line, &target.variable));
-        !self.sizes.are_several() && (target.evidence != Evidence::Member || is_named())
+    /// Whether a variable, a member or the result may be what points to the block. A function has pointers to many types, and so have
+    /// structures: the size of one of these fits the block by chance. Without the source, each variable may be meant where the sizes are
+    /// equal.
+    fn is_received_by(&self, target: &Target, is_exact: bool) -> bool {
+        match (self.statement, target.evidence) {
+            (Some(statement), Evidence::Result) => is_exact || returns(statement),
+            (Some(statement), _) => receives(statement, &target.variable),
+            (None, evidence) => is_exact && evidence != Evidence::Member,
+        }
     }
 }
 
@@ -342,17 +379,22 @@ fn by_evidence(
         _ => Source::Variables,
     };
     let fit = fitting(target, origin, files, source)?;
+    if source == Source::Variables && !request.is_received_by(target, fit.is_exact) {
+        return None;
+    }
+    // A call that requests several sizes allocates for callers with types of their own.
+    let is_one_size = !request.sizes.are_several();
     let certainty = match (target.evidence, fit.is_exact) {
-        (Evidence::Call, _) | (Evidence::Constructor | Evidence::DeclaredHere, true) => Certainty::High,
+        (Evidence::Call, _) | (Evidence::Constructor, true) => Certainty::High,
         // A temporary, a member or a base, of which any size is a multiple.
         (Evidence::Constructor, false) | (Evidence::TemplateParameter, _) => return None,
-        (Evidence::DeclaredHere, false) => Certainty::Medium,
-        (Evidence::Variable | Evidence::Result | Evidence::Member, true) if request.is_for(target) => {
-            Certainty::Medium
-        }
-        (Evidence::Variable | Evidence::Result | Evidence::Member, _) => Certainty::Low,
-        (Evidence::Global, true) => Certainty::Low,
         (Evidence::Global, false) => return None,
+        (Evidence::Global, true) => Certainty::Low,
+        _ if request.has_unknown => Certainty::Low,
+        (Evidence::DeclaredHere, true) if request.statement.is_some() => Certainty::High,
+        (Evidence::DeclaredHere, _) => Certainty::Medium,
+        (Evidence::Variable | Evidence::Result | Evidence::Member, true) if is_one_size => Certainty::Medium,
+        (Evidence::Variable | Evidence::Result | Evidence::Member, _) => Certainty::Low,
     };
     Some(fit.of(certainty))
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use gimli::{constants as dw, Dwarf, EndianSlice, SectionId};
+use gimli::{constants as dw, Dwarf, EndianSlice, SectionId, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entries::{text, Entries, Slice};
@@ -51,6 +51,8 @@ pub struct Wanted {
     pub address: u64,
     /// In the source.
     pub line: Option<u32>,
+    /// Which function of those that are inlined there: 0 is the innermost.
+    pub frame: usize,
 }
 
 /// What the functions around the wanted calls name; nothing for calls without debug information.
@@ -86,7 +88,7 @@ fn read_files(
         dwarf.set_sup(self::dwarf(file));
     }
     let mut order: Vec<Wanted> = wanted.iter().copied().collect();
-    order.sort_by_key(|wanted| (wanted.address, wanted.line));
+    order.sort_by_key(|wanted| (wanted.address, wanted.line, wanted.frame));
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
@@ -102,8 +104,9 @@ fn read_files(
         }
         let Ok(entries) = Entries::read(&dwarf, &unit) else { continue };
         let address_size = u64::from(file.address_size);
+        let lines = CodeLines::read(&unit);
         for wanted in inside {
-            let caller = Caller { entries: &entries, wanted, address_size };
+            let caller = Caller { entries: &entries, lines: &lines, wanted, address_size };
             let targets = caller.targets();
             if !targets.is_empty() {
                 found.insert(wanted, targets);
@@ -133,9 +136,34 @@ fn dwarf(file: &ObjectFile) -> Dwarf<Slice<'_>> {
     Dwarf::load(section).unwrap_or_default()
 }
 
+/// The lines of one unit's code.
+struct CodeLines(Vec<(u64, Option<u32>)>);
+
+impl CodeLines {
+    /// Reads the unit's line table; what is behind damage is left out.
+    fn read(unit: &Unit<Slice<'_>>) -> CodeLines {
+        let mut lines = Vec::new();
+        let Some(program) = unit.line_program.clone() else { return CodeLines(lines) };
+        let mut rows = program.rows();
+        while let Ok(Some((_, row))) = rows.next_row() {
+            let line = row.line().filter(|_| !row.end_sequence());
+            lines.push((row.address(), line.and_then(|line| u32::try_from(line.get()).ok())));
+        }
+        // An end of one sequence may be the beginning of another one.
+        lines.sort_by_key(|(address, line)| (*address, line.is_some()));
+        CodeLines(lines)
+    }
+
+    fn at(&self, address: u64) -> Option<u32> {
+        let behind = self.0.partition_point(|(begin, _)| *begin <= address);
+        self.0[..behind].last()?.1
+    }
+}
+
 /// The function around one call.
 struct Caller<'c, 'a> {
     entries: &'c Entries<'a>,
+    lines: &'c CodeLines,
     wanted: Wanted,
     address_size: u64,
 }
@@ -145,8 +173,10 @@ impl Caller<'_, '_> {
         let mut targets = Vec::new();
         let address = self.wanted.address.wrapping_sub(1);
         let scopes = self.entries.scopes(address);
+        let Some(outermost) = scopes.first().copied() else { return targets };
+        let scopes = self.own_scopes(&scopes);
         let Some(function) = scopes.first().copied() else { return targets };
-        self.allocated(function, &mut targets);
+        self.allocated(outermost, &mut targets);
         self.constructors(function, &mut targets);
         for scope in scopes.iter().rev() {
             for child in self.entries.children(*scope) {
@@ -155,9 +185,7 @@ impl Caller<'_, '_> {
                     self.variable(child, &mut targets);
                 }
             }
-            let is_function =
-                matches!(self.entries.at(*scope).tag, dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine);
-            if is_function {
+            if self.is_function(*scope) {
                 let result = self.entries.inherited(*scope, |entry| entry.ty);
                 self.pointed_to(result, "", Evidence::Result, &mut targets);
                 for parameter in self.entries.template_parameters(*scope) {
@@ -179,6 +207,19 @@ impl Caller<'_, '_> {
         targets
     }
 
+    fn is_function(&self, scope: u32) -> bool {
+        matches!(self.entries.at(scope).tag, dw::DW_TAG_subprogram | dw::DW_TAG_inlined_subroutine)
+    }
+
+    /// The scopes of the wanted function alone: variables of the function that it is inlined into are not its own, nor are those of
+    /// functions inlined into it.
+    fn own_scopes<'s>(&self, scopes: &'s [u32]) -> &'s [u32] {
+        let functions: Vec<usize> = (0..scopes.len()).filter(|at| self.is_function(scopes[*at])).collect();
+        let Some(own) = functions.len().checked_sub(1 + self.wanted.frame) else { return &[] };
+        let end = functions.get(own + 1).copied().unwrap_or(scopes.len());
+        &scopes[functions[own]..end]
+    }
+
     /// The type that the compiler says the call allocates.
     fn allocated(&self, function: u32, targets: &mut Vec<Target>) {
         let calls = self.entries.below(function).map(|below| self.entries.at(below));
@@ -198,7 +239,13 @@ impl Caller<'_, '_> {
                 dw::DW_TAG_inlined_subroutine if Some(entry.line) == self.wanted.line => {
                     self.entries.lowest(below)
                 }
-                dw::DW_TAG_call_site | dw::DW_TAG_GNU_call_site => entry.return_address,
+                dw::DW_TAG_call_site | dw::DW_TAG_GNU_call_site => {
+                    let is_in_line = |behind: &u64| {
+                        self.wanted.line.is_some()
+                            && self.lines.at(behind.wrapping_sub(1)) == self.wanted.line
+                    };
+                    entry.return_address.filter(is_in_line)
+                }
                 _ => None,
             };
             let Some(place) = place.filter(|place| *place >= self.wanted.address) else { continue };
@@ -253,10 +300,17 @@ impl Caller<'_, '_> {
         }
     }
 
-    /// What a pointer points to; of a class with template arguments, those that are pointers: `std::vector<Track*>`.
+    /// What a pointer or each pointer of an array points to; of a class with template arguments, those that are pointers:
+    /// `std::vector<Track*>`.
     fn pointed_to(&self, ty: Option<u64>, name: &str, evidence: Evidence, targets: &mut Vec<Target>) {
         let Some(own) = ty.and_then(|ty| self.entries.find(ty)).map(|ty| self.entries.stripped(ty)) else {
             return;
+        };
+        let entry = self.entries.at(own);
+        let element = entry.ty.filter(|_| entry.tag == dw::DW_TAG_array_type);
+        let own = match element.and_then(|element| self.entries.find(element)) {
+            Some(element) => self.entries.stripped(element),
+            None => own,
         };
         if let Some(target) = self.entries.pointee(own) {
             self.add(target, name, evidence, targets);
