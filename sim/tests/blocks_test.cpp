@@ -313,6 +313,100 @@ TEST("a delay brings a jump through, later") {
     check::near(__FILE__, __LINE__, whole.value(), 3.0, 1e-12);
 }
 
+TEST("a jump passes any number of delays, located exactly, whatever their lags are") {
+    // (0.3 + 1) - 1 is not 0.3, and 2 + 1.21 + 0.5 is the sum of no one delay's lags.
+    struct Row {
+        double when;
+        std::vector<double> lags;
+    };
+    for (const Row &row : {Row{0.3, {1.0, 1.0}}, Row{2.0, {1.21, 0.5}}, Row{1.1, std::vector<double>(8, 0.5)},
+                           Row{0.7, {0.1, 0.7, 1.9, 0.3, 0.1, 0.2}}})
+        for (const Method method :
+             {Method::rke, Method::rkf5, Method::tsit5, Method::vern8, Method::rodas4, Method::abm4}) {
+            Simulation sim;
+            Diagram d(sim, method);
+            const Signal v = d.variable(3.0);
+            Signal late = v;
+            double out = row.when;
+            for (const double lag : row.lags) {
+                late = d.delay(2.0 * late - 3.0, lag, 3.0);
+                out += lag;
+            }
+            const Signal whole = d.integrator(late, 0.0);
+            d.start();
+            sim.at(row.when, [&] { d.set(v, 2.0); });
+            sim.run_until(out + 1.0);
+            const double low = 3.0 - static_cast<double>(std::uint64_t{1} << row.lags.size());
+            check::near(__FILE__, __LINE__, whole.value(), 3.0 * out + low, 1e-8);
+        }
+}
+
+TEST("jumps at rounded times through delays of rounded lags are located, too") {
+    Random random(3);
+    for (int i = 0; i < 200; ++i) {
+        const double when = (1 + random.below(30)) * 0.1;
+        const double lag = (1 + random.below(30)) * 0.1;
+        Simulation sim;
+        Diagram d(sim);
+        const Signal v = d.variable(3.0);
+        const Signal whole = d.integrator(d.delay(d.delay(d.delay(v, lag, 3.0), lag, 3.0), lag, 3.0), 0.0);
+        d.start();
+        sim.at(when, [&] { d.set(v, 1.0); });
+        const double out = when + 3.0 * lag;
+        sim.run_until(out + 1.0);
+        check::near(__FILE__, __LINE__, whole.value(), 3.0 * out + 1.0, 1e-11);
+    }
+}
+
+TEST("a jump in a circle of delays is followed as long as it is one") {
+    const auto circle = [](double share, double end) {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal v = d.variable(0.0);
+        const Signal y = d.wire();
+        d.connect(y, v + share * d.delay(y, 1.0));
+        const Signal whole = d.integrator(y, 0.0);
+        d.start();
+        sim.at(0.3, [&] { d.set(v, 1.0); });
+        sim.run_until(end);
+        return std::pair{whole.value(), sim.events()};
+    };
+    double comb = 0.0;
+    for (int k = 0; k < 12; ++k)
+        comb += 2.0 * (1.0 - std::pow(0.5, k + 1));
+    check::near(__FILE__, __LINE__, circle(0.5, 12.3).first, comb, 1e-11);
+    check::near(__FILE__, __LINE__, circle(1.0, 12.3).first, 78.0, 1e-11);
+    CHECK_EQUAL(circle(0.5, 1000.0).second, circle(0.5, 100.0).second); // it has become small
+    CHECK(circle(1.0, 1000.0).second < 3000);                           // one a lag for each jump
+}
+
+TEST("what jumps behind a delay jumps when the delay brings the jump: relays and further delays") {
+    Simulation sim;
+    Diagram d(sim);
+    const Signal v = d.variable(0.0);
+    const Signal relay = d.relay(d.delay(v, 0.75), 0.4, 0.6, 0.0, 1.0);
+    const Signal switched = d.integrator(relay, 0.0);
+    const Signal later = d.integrator(d.delay(relay, 0.3), 0.0);
+    d.start();
+    sim.at(0.25, [&] { d.set(v, 1.0); });
+    sim.at(1.5, [&] { d.set(v, 0.0); });
+    sim.run_until(5.0);
+    check::near(__FILE__, __LINE__, switched.value(), 1.25, 1e-12);
+    check::near(__FILE__, __LINE__, later.value(), 1.25, 1e-12);
+}
+
+TEST("a sampled delay jumps behind delays, too") {
+    Simulation sim;
+    Diagram d(sim, Method::vern8);
+    const Signal count = d.wire();
+    const Signal sampled = d.z_delay(count, 0.3);
+    d.connect(count, sampled + 1.0);
+    const Signal whole = d.integrator(d.delay(d.delay(sampled, 0.47), 0.21), 0.0);
+    d.start();
+    sim.run_until(0.47 + 0.21 + 6.0);
+    check::near(__FILE__, __LINE__, whole.value(), 0.3 * 190.0, 1e-11);
+}
+
 TEST("a sampled delay holds what was there one sampling ago") {
     Simulation sim;
     Diagram d(sim);

@@ -188,7 +188,7 @@ Signal Diagram::delay(Signal x, double lag, double before) {
     Node node{Part::delay, {own(x)}, 1};
     node.index = delays_.size();
     const Signal signal = add(std::move(node));
-    delays_.push_back(std::make_unique<History>(History{lag, before, signal.node_, {}}));
+    delays_.push_back(std::make_unique<History>(lag, before, signal.node_));
     return signal;
 }
 Signal Diagram::z_delay(Signal x, double period, double initial) {

@@ -63,14 +63,26 @@ struct Diagram::History {
         double end = 0.0;
         std::vector<double> values = {};
     };
+    /// A jump of what goes in, or several so close that they come out at one time.
+    struct Jump {
+        double first; // when they went in
+        double last;
+        double out; // where a step ends
+        int order;  // the lowest derivative that jumps
+    };
     double lag;
     double before;
     std::uint32_t node;
     std::deque<Step> steps = {};
-    Step last = {}; // the step that was taken last, as long as it may be shortened
+    Step last = {};              // the step that was taken last, as long as it may be shortened
+    std::deque<Jump> jumps = {}; // those that are to come out, and the last that has
+    std::vector<std::uint8_t> integrators = {}; // by node: how many, at the least, from it to here
+    bool circular = false; // whether it lies in a circle of delays without an integrator, or behind one
 
-    /// At a time that may be where two steps meet: what holds before it, or after it.
-    [[nodiscard]] double at(double time, bool after, std::span<const double> places) const;
+    History(double by, double initial, std::uint32_t of) : lag(by), before(initial), node(of) {}
+
+    /// What comes out at `t`, in a step from `begun` on.
+    [[nodiscard]] double at(double t, double begun, std::span<const double> places) const;
 };
 
 struct Diagram::Sampled {

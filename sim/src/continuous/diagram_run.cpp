@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace widthwise::sim {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr double slack = 1e-9;
 /// How often a jump may make others jump at one time.
 constexpr int most_passes = 100;
-/// How many lags on a jump is still waited for: each lag smooths it by one derivative.
-constexpr int echoes = 4;
 /// Steps in a lag, at the least: no step asks a delay for what is not known yet.
 constexpr int steps_a_lag = 2;
 
@@ -60,7 +59,27 @@ std::vector<double> chebyshev_places(int order) {
 
 } // namespace
 
-double Diagram::History::at(double time, bool after, std::span<const double> places) const {
+/// No step holds a jump. What a step sees of the history lies therefore between two jumps: the last that came
+/// out until it began, and the next. Times do not tell that, since t - lag is rounded.
+double Diagram::History::at(double t, double begun, std::span<const double> places) const {
+    double time = t - lag;
+    bool after = t <= begun; // where two steps meet
+    double low = -std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const Jump &jump : jumps) {
+        if (jump.out > begun) {
+            high = jump.first;
+            break;
+        }
+        low = jump.last;
+    }
+    if (time <= low) {
+        time = low;
+        after = true;
+    } else if (time >= high) {
+        time = high;
+        after = false;
+    }
     if (steps.empty() || time < steps.front().begin || (time == steps.front().begin && !after))
         return before;
     const auto found = std::partition_point(steps.begin(), steps.end(), [&](const Step &step) {
@@ -100,11 +119,9 @@ void Diagram::compute(const std::vector<std::uint32_t> &order, double t, std::sp
         case Part::block:
             node.value = node.block->output(in(0));
             break;
-        case Part::delay: {
-            const History &history = *delays_[node.index];
-            node.value = history.at(t - history.lag, t <= begun_, places_);
+        case Part::delay:
+            node.value = delays_[node.index]->at(t, begun_, places_);
             break;
-        }
         case Part::sampled:
             node.value = samples_[node.index]->held;
             break;
@@ -254,18 +271,6 @@ void Diagram::settle(Simulation &sim) {
     motion_->disturb();
 }
 
-/// A jump comes out of the delays later, and again where it was fed back: steps are to end there.
-void Diagram::echo(Simulation &sim) {
-    for (const auto &history : delays_)
-        for (int k = 1; k <= echoes; ++k)
-            sim.at(sim.now() + k * history->lag, [self = self_](Simulation &s) {
-                if (*self != nullptr) {
-                    (*self)->begun_ = s.now();
-                    (*self)->motion_->disturb();
-                }
-            });
-}
-
 /// What the delays take in at a time within the last step, by the method's own step to there.
 void Diagram::sense(double t, std::vector<double> &values) {
     motion_->dense(t, state_);
@@ -323,6 +328,8 @@ bool Diagram::look(Simulation &sim) {
             history->last = {};
             while (history->steps.front().end < end - 2.0 * history->lag)
                 history->steps.pop_front();
+            while (history->jumps.size() > 1 && history->jumps[1].out <= begin)
+                history->jumps.pop_front();
         }
         begun_ = end;
     }
@@ -338,6 +345,7 @@ bool Diagram::look(Simulation &sim) {
                 Block &block = *d.nodes_[i].block;
                 block.begin(block.input, d.rate_of(d.nodes_[i].input[0], s.now(), d.motion_->state()));
                 d.settle(s);
+                d.jumped(i, 0);
             });
             return true;
         }
@@ -348,10 +356,13 @@ bool Diagram::look(Simulation &sim) {
 /// Samplings that are due at one time happen together: all outputs change before the first input is taken.
 void Diagram::tick(Simulation &sim) {
     remember(sim);
+    std::vector<std::uint32_t> changed;
     for (const auto &sample : samples_)
-        if (sample->next <= sim.now())
-            sample->held = sample->stored;
+        if (sample->next <= sim.now() && std::exchange(sample->held, sample->stored) != sample->stored)
+            changed.push_back(sample->node);
     settle(sim);
+    for (const std::uint32_t node : changed)
+        jumped(node, 0);
     for (const auto &sample : samples_)
         if (sample->next <= sim.now()) {
             sample->stored = nodes_[nodes_[sample->node].input[0]].value;
@@ -408,9 +419,11 @@ void Diagram::start() {
                           Block &block = *nodes_[i].block;
                           block.leave(block.input, 0.0);
                           settle(sim);
-                          echo(sim);
+                          jumped(i, 0);
                       });
-    echo(*sim_);
+    trace_paths();
+    for (const auto &history : delays_) // what was before the start meets what goes in
+        send(*history, nodes_[nodes_[history->node].input[0]].value == history->before ? 1 : 0);
     for (const auto &sample : samples_)
         sample->next = begun_at_;
     if (!samples_.empty())
@@ -432,7 +445,7 @@ void Diagram::set(Signal to, double value) {
     if (node.kind == Part::integrator)
         motion_->set(node.index, value);
     settle(*sim_);
-    echo(*sim_);
+    jumped(to.node_, 0);
 }
 
 void Diagram::when(Signal x, Crossing crossing, std::function<void(Simulation &)> action) {

@@ -16,7 +16,9 @@
 //   values read between events are those of the simulation's time;
 //   a delay is never asked for a time that has not been: steps are no longer than half of the shortest;
 //   what a delay remembers of a step is as accurate as the step: a polynomial of the method's order, whose
-//   error is held to the same tolerance, else the step is taken again.
+//   error is held to the same tolerance, else the step is taken again;
+//   where a jump comes out of a delay, a step ends. When it does, it is followed into the delays behind, so
+//   that each jump that a delay holds is scheduled once.
 // A diagram must outlive the run of its simulation, and not the simulation itself.
 // References: the kinds of blocks are those of SIMLIB/C++ (Peringer 2007), whose names stand beside ours;
 // regula falsi as Dowell and Jarratt's Illinois algorithm, BIT 11 (1971) 168-174.
@@ -27,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -125,7 +128,10 @@ class Diagram {
     Signal hysteresis(Signal x, double left, double right, double slope, double low, double high);
 
     /// x as it was `lag` > 0 ago; `before` as long as that was before the start. As accurate as
-    /// the steps are. (Delay)
+    /// the steps are. Jumps of blocks, of variables and of integrators that are set() pass any number of
+    /// delays as jumps, located exactly; each integrator between smooths them, and after four they are not
+    /// followed. In a circle of delays without an integrator, and behind it, a jump of less than a thousandth
+    /// of the tolerance counts as smoothed once more by each delay. (Delay)
     Signal delay(Signal x, double lag, double before = 0.0);
     /// x one sampling ago, held in between: samplings every `period` from the start. Sampled delays of one
     /// period sample together, in whatever order they are made or wired: two in a row are x two samplings
@@ -172,6 +178,9 @@ class Diagram {
 
     void remember(Simulation &sim);
     void settle(Simulation &sim);
+    void trace_paths();
+    void jumped(std::uint32_t node, int order);
+    void send(History &history, int order);
     void echo(Simulation &sim);
     void sense(double t, std::vector<double> &values);
     void write_down(double begin, double end);
@@ -194,6 +203,7 @@ class Diagram {
     std::shared_ptr<Diagram *> self_; // what is on the agenda asks here whether the diagram is still there
     std::vector<double> state_;
     std::vector<double> places_; // within a step, in which delays write down what goes in
+    std::set<double> due_;       // when jumps come out of delays
     double begun_ = 0.0;         // where the present step begins
     double begun_at_ = 0.0;
 };
