@@ -92,6 +92,22 @@ TEST("streams are jumps from the seed") {
     CHECK(start.stream(0) == start);
 }
 
+TEST("streams are those of the seed, whatever has been drawn, and never overlap") {
+    Random random(3);
+    const Random first = random.stream(1);
+    const Random far = random.stream(2, 1);
+    for (int i = 0; i < 100; ++i)
+        (void)random();
+    random.jump();
+    CHECK(random.stream(0) == Random(3));
+    CHECK(random.stream(1) == first);
+    CHECK(random.stream(2, 1) == far);
+    Random second = random.stream(1);
+    (void)second();
+    CHECK(second.stream(2) == Random(3).stream(3));
+    CHECK(Random(Random(3).state()).stream(1) == first);
+}
+
 TEST("uniform numbers never reach one, and positive ones never zero") {
     // States whose next output is all ones, and zero: the output is rotl(s1 * 5, 7) * 9.
     const auto inverse = [](std::uint64_t odd) {

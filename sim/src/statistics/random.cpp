@@ -39,11 +39,12 @@ void Random::jump() noexcept { advance(jump_polynomial); }
 void Random::long_jump() noexcept { advance(long_jump_polynomial); }
 
 Random Random::stream(std::uint64_t index, std::uint64_t family) const noexcept {
-    Random copy = *this;
+    Random copy(start_);
     for (; family > 0; --family)
         copy.long_jump();
     for (; index > 0; --index)
         copy.jump();
+    copy.start_ = copy.state_;
     return copy;
 }
 

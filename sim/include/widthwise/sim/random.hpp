@@ -40,12 +40,13 @@ class Random {
         SplitMix64 spread(seed);
         for (auto &word : state_)
             word = spread();
+        start_ = state_;
     }
 
     /// A state taken from elsewhere. All zeros is no state: it is replaced by seed 0's.
     explicit constexpr Random(const State &state) noexcept : Random(std::uint64_t{0}) {
         if ((state[0] | state[1] | state[2] | state[3]) != 0)
-            state_ = state;
+            state_ = start_ = state;
     }
 
     static constexpr result_type min() noexcept { return 0; }
@@ -82,18 +83,23 @@ class Random {
     /// As 2^192 draws: the next of 2^64 families of streams.
     void long_jump() noexcept;
 
-    /// Stream `index` of family `family` of this generator's seed. The cost is one jump for each unit of
-    /// both.
+    /// Stream `index` of family `family` of this generator's seed, whatever has been drawn from it. Those of
+    /// a stream are counted from where it starts: `stream(1).stream(2)` is `stream(3)`. The cost is one jump
+    /// for each unit of both.
     [[nodiscard]] Random stream(std::uint64_t index, std::uint64_t family = 0) const noexcept;
 
     [[nodiscard]] constexpr const State &state() const noexcept { return state_; }
 
-    friend constexpr bool operator==(const Random &, const Random &) = default;
+    /// Whether both draw the same numbers from now on.
+    friend constexpr bool operator==(const Random &a, const Random &b) noexcept {
+        return a.state_ == b.state_;
+    }
 
   private:
     void advance(const State &polynomial) noexcept;
 
     State state_{};
+    State start_{}; // from which streams are counted
 };
 
 } // namespace widthwise::sim
