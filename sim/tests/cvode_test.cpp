@@ -57,3 +57,54 @@ TEST("what goes wrong under CVODE is thrown") {
               {0.0});
     CHECK_THROWS(nan.advance(1.0), BadState);
 }
+
+TEST("CVODE refuses what an Integrator refuses, by the same errors") {
+    if (!Cvode::available())
+        check::skip("SUNDIALS is not installed");
+    const auto one = [](double, auto, auto rate) { rate[0] = 1.0; };
+    const double nan = std::nan("");
+    for (const Cvode::Formula formula : {Cvode::Formula::bdf, Cvode::Formula::adams}) {
+        CHECK_THROWS(Cvode(formula, one, {1.0}, 0.0, {.relative = 0.0, .absolute = 0.0}), BadRequest);
+        CHECK_THROWS(Cvode(formula, one, {1.0}, 0.0, {.relative = -1.0}), BadRequest);
+        CHECK_THROWS(Cvode(formula, one, {1.0}, 0.0, {.relative = nan}), BadRequest);
+        CHECK_THROWS(Cvode(formula, one, {1.0}, 0.0, {.longest = -1.0}), BadRequest);
+        CHECK_THROWS(Cvode(formula, one, {nan}), BadState);
+        CHECK_THROWS(Cvode(formula, one, {1.0}, nan), BadTime);
+        Cvode kept(formula, one, {1.0});
+        CHECK_THROWS(kept.set(0, nan), BadState);
+        kept.advance(1.0);
+        check::near(__FILE__, __LINE__, kept.state()[0], 2.0, 1e-9);
+        // The last step before it is too short to move the time.
+        Cvode late(formula, [&](double t, auto y, auto rate) { rate[0] = t > 1.0 ? nan : y[0]; }, {1.0});
+        CHECK_THROWS(late.advance(3.0), BadState);
+        Cvode pole(formula, [](double, auto y, auto rate) { rate[0] = y[0] * y[0]; }, {1.0});
+        CHECK_THROWS(pole.advance(3.0), AccuracyUnmet);
+    }
+}
+
+TEST("errors under CVODE may be relative only, also of what begins at zero") {
+    if (!Cvode::available())
+        check::skip("SUNDIALS is not installed");
+    const Control control{.relative = 1e-8, .absolute = 0.0};
+    for (const Cvode::Formula formula : {Cvode::Formula::bdf, Cvode::Formula::adams})
+        for (const double start : {0.0, 100.0}) {
+            Cvode line(
+                formula, [](double, auto, auto rate) { rate[0] = 1.0; }, {0.0}, start, control);
+            line.advance(start + 1.0);
+            check::near(__FILE__, __LINE__, line.state()[0], 1.0, 1e-6);
+            Cvode rise(
+                formula, [&](double t, auto, auto rate) { rate[0] = std::exp(t - start); }, {0.0}, start,
+                control);
+            rise.advance(start + 1.0);
+            check::near(__FILE__, __LINE__, rise.state()[0], std::exp(1.0) - 1.0, 1e-6);
+            Cvode circle(
+                formula,
+                [](double, auto y, auto rate) {
+                    rate[0] = -y[1];
+                    rate[1] = y[0];
+                },
+                {1.0, 0.0}, start, control);
+            circle.advance(start + 10.0);
+            check::near(__FILE__, __LINE__, circle.state()[1], std::sin(10.0), 1e-5);
+        }
+}

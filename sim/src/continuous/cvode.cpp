@@ -1,7 +1,11 @@
 #include "widthwise/sim/cvode.hpp"
 
+#include "continuous/schemes.hpp"
+
 #include <algorithm>
+#include <cmath>
 #include <exception>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -15,6 +19,15 @@
 namespace widthwise::sim {
 
 #ifdef WIDTHWISE_SIM_SUNDIALS
+namespace {
+
+/// The least error allowed: the square of its inverse is a number.
+constexpr double least_allowed = 1e-140;
+
+bool finite(double x) { return x - x == 0.0; }
+bool all_finite(std::span<const double> values) { return std::all_of(values.begin(), values.end(), finite); }
+
+} // namespace
 
 struct Cvode::Memory {
     Derivative derivative;
@@ -61,11 +74,41 @@ struct Cvode::Memory {
             m.thrown = std::current_exception();
             return -1;
         }
-        const double *values = N_VGetArrayPointer(to);
-        if (std::all_of(values, values + m.size, [](double x) { return x - x == 0.0; }))
+        if (all_finite({N_VGetArrayPointer(to), m.size}))
             return 0;
         m.not_finite = true;
         return 1; // perhaps a shorter step does not come there
+    }
+    /// Weights of errors that are only relative. CVODE takes them at a step's beginning, and refuses one of a
+    /// component that is 0 there: what it is to become in a short step counts.
+    static int weights(N_Vector y, N_Vector to, void *self) {
+        auto &m = *static_cast<Memory *>(self);
+        const std::span<const double> state(N_VGetArrayPointer(y), m.size);
+        const std::span<double> weight(N_VGetArrayPointer(to), m.size);
+        if (std::find(state.begin(), state.end(), 0.0) != state.end()) {
+            ++m.evaluations;
+            try {
+                m.derivative(m.time, state, weight);
+            } catch (...) {
+                m.thrown = std::current_exception();
+                return -1;
+            }
+            m.not_finite = m.not_finite || !all_finite(weight);
+        }
+        const double length = 1e-10 * std::max(1.0, std::fabs(m.time));
+        for (std::size_t k = 0; k < m.size; ++k) {
+            const double size = state[k] != 0.0 ? std::fabs(state[k]) : length * std::fabs(weight[k]);
+            weight[k] = 1.0 / std::max(m.control.relative * size, least_allowed);
+        }
+        return 0;
+    }
+    /// Whether the derivative is not finite just behind the present time.
+    [[nodiscard]] bool ends_here() {
+        const double unit = std::numeric_limits<double>::epsilon();
+        std::vector<double> rates(size);
+        ++evaluations;
+        derivative(time + 16.0 * unit * std::fabs(time), {N_VGetArrayPointer(state), size}, rates);
+        return !all_finite(rates);
     }
     static int jacobian(double t, N_Vector y, N_Vector, SUNMatrix to, void *self, N_Vector, N_Vector,
                         N_Vector) {
@@ -92,6 +135,11 @@ Cvode::Cvode(Formula formula, Derivative derivative, std::vector<double> initial
     Memory &m = *memory_;
     if (initial.empty() || !derivative)
         throw BadRequest("an integrator needs a state and a derivative", m.where());
+    if (!finite(start))
+        throw BadTime("an integrator cannot begin at a time that is not finite", {});
+    check_control(control, m.where());
+    if (!all_finite(initial))
+        throw BadState("a state that is not finite was given to CVODE", m.where());
     m.derivative = std::move(derivative);
     m.control = std::move(control);
     m.size = initial.size();
@@ -110,7 +158,10 @@ Cvode::Cvode(Formula formula, Derivative derivative, std::vector<double> initial
                m.cvode, [](int, const char *, const char *, char *, void *) {}, nullptr),
            "CVodeSetErrHandlerFn"); // what goes wrong is thrown, not printed
     m.need(CVodeSetUserData(m.cvode, &m), "CVodeSetUserData");
-    m.need(CVodeSStolerances(m.cvode, m.control.relative, m.control.absolute), "CVodeSStolerances");
+    if (m.control.absolute >= least_allowed)
+        m.need(CVodeSStolerances(m.cvode, m.control.relative, m.control.absolute), "CVodeSStolerances");
+    else
+        m.need(CVodeWFtolerances(m.cvode, Memory::weights), "CVodeWFtolerances");
     m.need(CVodeSetMaxNumSteps(m.cvode, 100000000), "CVodeSetMaxNumSteps");
     if (m.control.longest > 0.0)
         m.need(CVodeSetMaxStep(m.cvode, m.control.longest), "CVodeSetMaxStep");
@@ -137,12 +188,18 @@ void Cvode::advance(double to) {
         const int result = CVode(m.cvode, to, m.state, &m.time, CV_ONE_STEP);
         if (m.thrown)
             std::rethrow_exception(std::exchange(m.thrown, nullptr));
+        if (result == CV_ILL_INPUT)
+            throw BadRequest("CVODE refused: CVode returned " + std::to_string(result), m.where());
         const bool stuck = result < 0 || m.time == before;
-        if (stuck && m.not_finite)
-            throw BadState("the derivative is not finite, however short CVODE's step", m.where());
+        if (!all_finite(state()) || (stuck && (m.not_finite || m.ends_here())))
+            throw BadState("the state or its derivative is not finite, however short CVODE's step",
+                           m.where());
         if (stuck)
-            throw AccuracyUnmet("CVODE cannot keep the accuracy asked for (its code " +
-                                    std::to_string(result) + ")",
+            throw AccuracyUnmet(result < 0
+                                    ? "CVODE cannot keep the accuracy asked for (its code " +
+                                          std::to_string(result) + ")"
+                                    : "CVODE cannot keep the accuracy asked for with steps that move the "
+                                      "time; allow more, or look for a jump in the derivative",
                                 m.where());
     }
 }
@@ -153,6 +210,9 @@ void Cvode::set(std::size_t component, double value) {
         throw BadRequest("component " + std::to_string(component) + " of a state of " +
                              std::to_string(m.size) + " was set",
                          m.where());
+    if (!finite(value))
+        throw BadState("component " + std::to_string(component) + " of a state was set to what is not finite",
+                       m.where());
     N_VGetArrayPointer(m.state)[component] = value;
     m.need(CVodeReInit(m.cvode, m.time, m.state), "CVodeReInit");
 }

@@ -73,6 +73,11 @@ std::string shown(double value) {
     return text;
 }
 
+} // namespace
+
+std::string_view name_of(Method method) { return methods[static_cast<std::size_t>(method)].name; }
+int order_of(Method method) { return methods[static_cast<std::size_t>(method)].order; }
+
 void check_control(const Control &control, const ErrorContext &where) {
     const auto need = [&](const char *member, double value, bool right, const char *what) {
         if (!right)
@@ -91,11 +96,6 @@ void check_control(const Control &control, const ErrorContext &where) {
     need_finite("step", control.step);
     need("longest", control.longest, control.longest >= 0.0, "0 or positive");
 }
-
-} // namespace
-
-std::string_view name_of(Method method) { return methods[static_cast<std::size_t>(method)].name; }
-int order_of(Method method) { return methods[static_cast<std::size_t>(method)].order; }
 
 Integrator::Integrator(Method method, Derivative derivative, std::vector<double> initial, double start,
                        Control control, const ErrorContext &where)

@@ -20,8 +20,9 @@ class Cvode {
 
     enum class Formula : std::uint8_t { bdf, adams }; // for stiff systems, and for others
 
-    /// Of a control, the tolerances, the longest step and the Jacobian count. Throws BadRequest
-    /// where SUNDIALS was not found when this library was built.
+    /// Of a control, the tolerances, the longest step and the Jacobian count. Throws what an Integrator
+    /// throws (BadRequest, BadTime, BadState), and BadRequest where SUNDIALS was not found when this library
+    /// was built.
     Cvode(Formula formula, Derivative derivative, std::vector<double> initial, double start = 0.0,
           Control control = {});
     ~Cvode();
@@ -31,9 +32,9 @@ class Cvode {
     [[nodiscard]] double time() const noexcept;
     [[nodiscard]] std::span<const double> state() const noexcept;
     [[nodiscard]] std::uint64_t evaluations() const noexcept;
-    /// Up to `to` exactly. Throws AccuracyUnmet, BadState.
+    /// Up to `to` exactly. Throws AccuracyUnmet, BadState, BadTime.
     void advance(double to);
-    /// The state jumps: it begins afresh.
+    /// The state jumps: it begins afresh. A value that is not finite throws BadState, and the state stays.
     void set(std::size_t component, double value);
 
   private:
