@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 using namespace widthwise::sim;
 
@@ -49,6 +50,33 @@ TEST("merged tallies are as one") {
     CHECK(near(left.mean(), whole.mean()));
     CHECK(near(left.variance(), whole.variance()));
     CHECK_EQUAL(left.greatest(), whole.greatest());
+}
+
+TEST("a sample that is NaN is none of the extremes, and hides none") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const std::vector<double> &samples :
+         {std::vector{1.0, 7.0, nan, 5.0}, std::vector{nan, 7.0, 5.0, 1.0}, std::vector{7.0, 1.0, 5.0, nan}})
+        for (std::size_t cut = 0; cut <= samples.size(); ++cut) {
+            Stat whole;
+            Stat left;
+            Stat right;
+            for (std::size_t i = 0; i < samples.size(); ++i) {
+                whole(samples[i]);
+                (i < cut ? left : right)(samples[i]);
+            }
+            left.merge(right);
+            for (const Stat &stat : {whole, left}) {
+                CHECK_EQUAL(stat.count(), 4);
+                CHECK_EQUAL(stat.least(), 1.0);
+                CHECK_EQUAL(stat.greatest(), 7.0);
+                CHECK(std::isnan(stat.mean()));
+                CHECK(std::isnan(stat.deviation()));
+            }
+        }
+    Stat none;
+    none(nan);
+    CHECK(std::isnan(none.least()));
+    CHECK(std::isnan(none.greatest()));
 }
 
 TEST("a level is averaged over the time it lasted") {

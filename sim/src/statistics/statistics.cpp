@@ -71,9 +71,9 @@ void Stat::merge(const Stat &other) noexcept {
     mean_ += delta * (theirs / total);
     squares_ += other.squares_ + delta * delta * (mine * theirs / total);
     count_ += other.count_;
-    if (!(other.least_ >= least_))
+    if (!(other.least_ >= least_) && other.least_ == other.least_)
         least_ = other.least_;
-    if (!(other.greatest_ <= greatest_))
+    if (!(other.greatest_ <= greatest_) && other.greatest_ == other.greatest_)
         greatest_ = other.greatest_;
 }
 

@@ -16,7 +16,8 @@
 
 namespace widthwise::sim {
 
-/// Samples: count, mean, deviation, extremes.
+/// Samples: count, mean, deviation, extremes. After a sample that is NaN the mean and the deviation are NaN;
+/// the extremes are those of the other samples.
 class Stat {
   public:
     void operator()(double sample) noexcept {
@@ -24,9 +25,9 @@ class Stat {
         const double delta = sample - mean_;
         mean_ += delta / static_cast<double>(count_);
         squares_ += delta * (sample - mean_);
-        if (!(sample >= least_))
+        if (!(sample >= least_) && sample == sample)
             least_ = sample;
-        if (!(sample <= greatest_))
+        if (!(sample <= greatest_) && sample == sample)
             greatest_ = sample;
     }
 
