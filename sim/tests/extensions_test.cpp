@@ -86,6 +86,17 @@ TEST("a fuzzy set grades by straight lines, and its words combine as Zadeh's") {
     CHECK_THROWS(static_cast<void>(power().index("enormous")), BadRequest);
 }
 
+TEST("a fuzzy quantity is within its ends, also before its first value") {
+    fuzzy::Quantity above("above", 10.0, 20.0, {fuzzy::Set::rising("high", 0.0, 20.0)});
+    CHECK_EQUAL(above.is("high").value, 0.5);
+    above.put(5.0);
+    CHECK_EQUAL(above.is("high").value, 0.5);
+    const fuzzy::Quantity below("below", -20.0, -10.0, {fuzzy::Set::rising("high", -20.0, 0.0)});
+    CHECK_EQUAL(below.is("high").value, 0.5);
+    const fuzzy::Quantity round("round", -1.0, 1.0, {fuzzy::Set::rising("high", -1.0, 3.0)});
+    CHECK_EQUAL(round.is("high").value, 0.25);
+}
+
 TEST("a conclusion's centre of gravity is the polygon's, exactly") {
     const fuzzy::Quantity out = power();
     {

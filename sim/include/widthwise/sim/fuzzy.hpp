@@ -83,6 +83,7 @@ class Quantity {
         : name_(name), low_(low), high_(high), sets_(std::move(sets)) {
         if (!(low < high) || sets_.empty())
             throw BadRequest("the fuzzy quantity \"" + name_ + "\" needs low < high and a set", {});
+        put(0.0);
     }
     [[nodiscard]] double low() const noexcept { return low_; }
     [[nodiscard]] double high() const noexcept { return high_; }
@@ -94,7 +95,8 @@ class Quantity {
     }
     [[nodiscard]] const Set &set(std::size_t i) const { return sets_[i]; }
     [[nodiscard]] std::size_t size() const noexcept { return sets_.size(); }
-    /// How far its value belongs to a set. Values beyond the ends count as the ends.
+    /// How far its value belongs to a set. Values beyond the ends count as the ends, also that before the
+    /// first put(), which is 0.
     [[nodiscard]] Grade is(std::string_view set) const { return {sets_[index(set)].grade(value_)}; }
     void put(double value) { value_ = std::clamp(value, low_, high_); }
 
