@@ -172,6 +172,16 @@ TEST("a relay in a circle with an integrator switches for ever, at the times of 
         check::near(__FILE__, __LINE__, turns[i], expected[i], 1e-9);
 }
 
+TEST("friction may act in one direction only, and never with the movement") {
+    const double pi = 3.14159265358979323846;
+    Swing s;
+    check::near(__FILE__, __LINE__, s.integral(s.d.friction(s.x, 0.0, 2.0), 2.0 * pi), 2.0 * pi, 1e-9);
+    Swing other;
+    CHECK_THROWS(other.d.friction(other.x, -1.0, -0.5), BadRequest);
+    CHECK_THROWS(other.d.friction(other.x, 0.5, 1.0), BadRequest);
+    CHECK_THROWS(other.d.friction(other.x, std::numeric_limits<double>::quiet_NaN(), 1.0), BadRequest);
+}
+
 TEST("friction brings a body to rest and keeps it there, to and fro, in finitely many steps") {
     Simulation sim;
     Diagram d(sim, Method::rke, tight);

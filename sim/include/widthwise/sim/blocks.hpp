@@ -108,8 +108,8 @@ class Diagram {
     Signal dead_zone(Signal x, double low, double high);
     /// The nearest multiple of a step. Beyond 2^51 steps: BadState. (Qntzr)
     Signal quantiser(Signal x, double step);
-    /// x + high above zero, x + low below it, low < 0 < high. Not stiction: what holds a body must be
-    /// modelled. (Frict)
+    /// x + high above zero, x + low below it, low <= 0 <= high: one of them is 0 where one
+    /// direction has no friction. Not stiction: what holds a body must be modelled. (Frict)
     Signal friction(Signal x, double low, double high);
     /// By straight lines through points whose xs ascend, level outside. (Rline)
     Signal polyline(Signal x, std::vector<std::pair<double, double>> points);
