@@ -3,9 +3,11 @@
 //! Each part of the program's cost (its size, code, layout, heap, time) is a [`Section`] in a file of its own.
 
 pub mod code;
+pub mod csv;
 pub mod function;
 pub mod heap;
 pub mod layout;
+pub mod markdown;
 pub mod memory;
 mod model;
 mod parts;

@@ -1,7 +1,9 @@
 //! Why one variant requests less memory than another: its allocation sites, the most important first.
 
+mod csv;
 mod differences;
 mod lifetimes;
+mod markdown;
 mod quantities;
 mod recorded;
 mod sentences;

@@ -8,7 +8,7 @@
 mod axis;
 mod by_metric;
 mod charts;
-mod document;
+pub(crate) mod document;
 pub mod explanation;
 pub mod flame;
 mod fold;

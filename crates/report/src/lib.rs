@@ -13,6 +13,7 @@ pub mod columns;
 mod comparison;
 pub mod csv;
 pub mod csv_memory;
+pub mod diagnosis;
 mod diff;
 pub mod excerpt;
 pub mod explanation;

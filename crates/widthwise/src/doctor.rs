@@ -2,15 +2,16 @@
 
 mod noise;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use widthwise_experiment::duration;
 use widthwise_machine::doctor;
-use widthwise_machine::doctor_text::{lines, Mark, Widths};
+use widthwise_machine::doctor_text::{lines, Line, Mark, Widths};
+use widthwise_report::diagnosis::{self, Finding};
 
 use crate::failure::Failure;
+use crate::formats::{Document, Formats};
 use crate::{interrupt, output};
 
 const EXAMPLES: &str = "\
@@ -23,9 +24,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// The result as JSON
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
     /// Measure the noise of this machine for this time: the smallest difference in CPU time that it can detect
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = time)]
     noise: Option<Duration>,
@@ -45,7 +45,7 @@ impl Doctor {
             noise::spin();
             return Ok(());
         }
-        output::check(&[("--json", &self.json)])?;
+        self.formats.check()?;
         let examine = || {
             let mut diagnosis = doctor::examine();
             if let Some(time) = self.noise {
@@ -54,14 +54,54 @@ impl Doctor {
             anyhow::Ok(diagnosis)
         };
         let diagnosis = interrupt::while_examining(examine)?.map_err(Failure::machine)?;
-        let text = match &self.json {
-            None => table(&diagnosis),
-            Some(path) => {
-                let text = serde_json::to_string_pretty(&diagnosis).map_err(Failure::machine)? + "\n";
-                return output::put(path, text.as_bytes());
-            }
+        self.formats.write(&Found { diagnosis: &diagnosis, lines: &lines(&diagnosis) })?;
+        match self.formats.is_any() {
+            true => Ok(()),
+            false => output::print(&table(&diagnosis)),
+        }
+    }
+}
+
+/// The diagnosis, and its lines.
+struct Found<'a> {
+    diagnosis: &'a doctor::Diagnosis,
+    lines: &'a [Line],
+}
+
+impl Found<'_> {
+    fn findings(&self) -> Vec<Finding<'_>> {
+        let mark = |line: &Line| match line.mark {
+            Mark::Good => "good",
+            Mark::Lacking => "lacking",
+            Mark::Info => "fact",
         };
-        output::print(&text)
+        let lines = self.lines.iter();
+        lines
+            .map(|line| Finding {
+                subject: &line.word,
+                mark: mark(line),
+                state: &line.state,
+                detail: &line.detail,
+            })
+            .collect()
+    }
+}
+
+impl Document for Found<'_> {
+    fn html(&self) -> String {
+        diagnosis::html(&self.findings())
+    }
+
+    fn markdown(&self) -> String {
+        diagnosis::markdown(&self.findings())
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self.diagnosis)
+    }
+
+    fn csv(&self, to: &mut Vec<u8>) -> Result<(), Failure> {
+        diagnosis::csv(&self.findings(), to).map_err(Failure::machine)
     }
 }
 

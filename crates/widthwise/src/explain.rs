@@ -34,12 +34,13 @@ use widthwise_report::peaks::MaxRss;
 use widthwise_report::text::Palette;
 use widthwise_report::Comparison;
 
-use self::export::Export;
+use self::export::{Export, Sites};
 use self::heaps::{Frames, Heaps};
 use self::program::Program;
 use self::programs::Programs;
 use self::side_logs::{Source, Wanted};
 use crate::failure::Failure;
+use crate::formats::Formats;
 use crate::interrupt;
 use crate::load_report::LoadedReport;
 use crate::output;
@@ -80,13 +81,13 @@ pub struct Explain {
     #[arg(long, conflicts_with = "heap")]
     code: bool,
     /// Show the functions of two variants alone: emulated instructions, cache and branch misses, page faults
-    #[arg(long, conflicts_with_all = ["heap", "code", "function", "type_name", "html", "folded", "pprof", "skip_frames", "keep_wrappers"])]
+    #[arg(long, conflicts_with_all = ["heap", "code", "function", "type_name", "folded", "pprof", "skip_frames", "keep_wrappers"])]
     time: bool,
     /// Show one function of both programs, instruction by instruction
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["heap", "json", "skip_frames", "keep_wrappers"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["heap", "html", "markdown", "json", "csv", "skip_frames", "keep_wrappers"])]
     function: Option<String>,
     /// Draw one structure, class or union of both programs, member by member
-    #[arg(long = "type", value_name = "NAME", conflicts_with_all = ["heap", "json", "function", "skip_frames", "keep_wrappers"])]
+    #[arg(long = "type", value_name = "NAME", conflicts_with_all = ["heap", "html", "markdown", "json", "csv", "function", "skip_frames", "keep_wrappers"])]
     type_name: Option<String>,
     /// Number of sites, and of rows in each table
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -99,12 +100,8 @@ pub struct Explain {
     /// function's name is that of a wrapper
     #[arg(long)]
     keep_wrappers: bool,
-    /// All results as JSON
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    json: Option<PathBuf>,
-    /// One self-contained page: the explanation with a waterfall, flame graphs and structures; of --heap and of logs, the flame graph
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with_all = ["function", "type_name"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
     /// Folded stacks of one variant's bytes at the peak (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
@@ -187,7 +184,7 @@ impl Explain {
         if let Some(function) = &self.function {
             return Programs::open(programs)?.show_function(function);
         }
-        page::explain_files(programs, self.top, objects, self.output())
+        page::explain_files(programs, self.top, objects, &self.formats)
     }
 
     /// The live objects of each type at the peak of the first variant's heap; none where it was not recorded.
@@ -212,14 +209,14 @@ impl Explain {
         let Some(names) = page::names(&wanted, &comparison) else {
             return self.explain_one(&wanted, &comparison);
         };
-        let request = page::Request { frames: self.frames(), top: self.top, output: self.output() };
-        page::explain(&wanted, &comparison, &names, &request)
+        let request = page::Request { frames: self.frames(), top: self.top };
+        page::explain(&wanted, &comparison, &names, &request, &self.formats)
     }
 
     /// The memory of one variant as the system sees it, then its heap.
     fn explain_one(&self, wanted: &Wanted, comparison: &Comparison) -> Result<(), Failure> {
         let name = wanted.with_logs().into_iter().next().unwrap_or_default();
-        let is_plain = self.json.is_none() && self.html.is_none();
+        let is_plain = !self.formats.is_any();
         let memory = difference::terminal(comparison, &name, None, output::width(), &Palette::coloured());
         if let (Some(memory), true) = (&memory, is_plain) {
             output::print(&format!("{memory}\n"))?;
@@ -238,15 +235,15 @@ impl Explain {
         let heaps = Heaps::read(program, &sources, &self.frames(), &mut Symbols::default())?;
         let (max_rss, equal_within) = self.measured(&sources)?;
         let explanation = heaps.explanation(max_rss, equal_within, self.top);
-        let export = Export {
-            html: self.html.as_deref(),
-            folded: self.folded.as_deref(),
-            pprof: self.pprof.as_deref(),
-        };
-        export.write(&heaps, explanation.caution().as_deref())?;
-        if let Some(path) = &self.json {
-            output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
-        } else if !export.is_any() {
+        let export = Export { folded: self.folded.as_deref(), pprof: self.pprof.as_deref() };
+        let caution = explanation.caution();
+        self.formats.write(&Sites {
+            heaps: &heaps,
+            explanation: &explanation,
+            caution: caution.as_deref(),
+        })?;
+        export.write(&heaps, caution.as_deref())?;
+        if !self.formats.is_any() && !export.is_any() {
             output::print(&explanation.terminal(output::width(), &Palette::coloured()))?;
         }
         Ok(())
@@ -268,11 +265,7 @@ impl Explain {
         // What is wrong with the names comes first.
         variants::check([a, b], &self.campaign)?;
         let time = time::section([a, b], &self.campaign, self.top).map_err(Failure::request)?;
-        page::explain_section([a, b], Box::new(time), self.output())
-    }
-
-    fn output(&self) -> page::Output<'_> {
-        page::Output { json: self.json.as_deref(), html: self.html.as_deref() }
+        page::explain_section([a, b], Box::new(time), &self.formats)
     }
 
     fn frames(&self) -> Frames<'_> {
@@ -281,12 +274,9 @@ impl Explain {
 
     /// Refuses files that could not be written, and two documents on standard output, which would be neither.
     fn check_outputs(&self) -> Result<(), Failure> {
-        output::check(&[
-            ("--html", &self.html),
-            ("--folded", &self.folded),
-            ("--pprof", &self.pprof),
-            ("--json", &self.json),
-        ])
+        let [html, markdown, json, csv] = self.formats.files();
+        let files = [html, ("--folded", "", &self.folded), ("--pprof", "", &self.pprof), markdown, json, csv];
+        output::check(&files.map(|(flag, _, path)| (flag, path)))
     }
 
     /// What the campaign's timed rounds say of these sides, and its margin of equality; of logs nothing is known.

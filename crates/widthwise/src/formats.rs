@@ -1,4 +1,4 @@
-//! The formats that a campaign's report is written in, besides the text of a terminal.
+//! The formats that a result is written in, besides the text of a terminal.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,42 @@ pub struct Formats {
     /// JSON (its schema: docs/json.md)
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// CSV: one row for each reading
+    /// CSV (its columns: docs/csv.md)
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     csv: Option<PathBuf>,
+}
+
+/// What has all formats.
+pub trait Document {
+    /// One self-contained page.
+    fn html(&self) -> String;
+
+    /// Markdown, with a final line end.
+    fn markdown(&self) -> String;
+
+    /// JSON without a final line end.
+    fn json(&self) -> Result<String, serde_json::Error>;
+
+    /// CSV with a header row.
+    fn csv(&self, to: &mut Vec<u8>) -> Result<(), Failure>;
+}
+
+impl Document for Report<'_> {
+    fn html(&self) -> String {
+        self.html()
+    }
+
+    fn markdown(&self) -> String {
+        self.markdown()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.json()
+    }
+
+    fn csv(&self, to: &mut Vec<u8>) -> Result<(), Failure> {
+        self.csv(to).map_err(Failure::machine)
+    }
 }
 
 impl Formats {
@@ -57,19 +90,19 @@ impl Formats {
     }
 
     /// Writes each format that is asked for.
-    pub fn write(&self, report: &Report) -> Result<(), Failure> {
+    pub fn write(&self, document: &impl Document) -> Result<(), Failure> {
         if let Some(path) = &self.html {
-            output::put(path, report.html().as_bytes())?;
+            output::put(path, document.html().as_bytes())?;
         }
         if let Some(path) = &self.markdown {
-            output::put(path, report.markdown().as_bytes())?;
+            output::put(path, document.markdown().as_bytes())?;
         }
         if let Some(path) = &self.json {
-            output::put(path, (report.json().map_err(Failure::machine)? + "\n").as_bytes())?;
+            output::put(path, (document.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         }
         if let Some(path) = &self.csv {
             let mut text = Vec::new();
-            report.csv(&mut text).map_err(Failure::machine)?;
+            document.csv(&mut text)?;
             output::put(path, &text)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Text that stays text in Markdown: escaped, in code spans, in fenced blocks.
 
-use crate::diff;
+use crate::{diff, sanitize};
 
 /// The most diff lines to show: a comment in a pull request should not contain a whole file.
 const DIFF_LINES: usize = 40;
@@ -22,6 +22,11 @@ pub fn escaped(text: &str) -> String {
         }
     }
     shown
+}
+
+/// One line of text, which Markdown does not interpret.
+pub fn harmless(text: &str) -> String {
+    escaped(&sanitize::line(text))
 }
 
 /// A sentence whose parts between backticks are code. Where backticks are not in pairs, such as in a name from outside, all are text.
@@ -53,6 +58,12 @@ pub fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let shown = diff::shortened(text, DIFF_LINES).join("\n");
     format!("{fence}diff\n{shown}\n{fence}")
+}
+
+/// A block of text, whose lines and columns stay.
+pub fn text_block(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}text\n{text}\n{fence}")
 }
 
 fn longest_run(text: &str) -> usize {

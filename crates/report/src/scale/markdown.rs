@@ -6,7 +6,7 @@ use super::columns::columns;
 use super::model::Scaling;
 use super::names::title;
 use super::sentences;
-use crate::markdown::escape::{code, escaped, prose};
+use crate::markdown::escape::{code, escaped, harmless, prose};
 use crate::sanitize;
 
 /// The campaign as Markdown, with a final line end.
@@ -57,9 +57,4 @@ fn table(table: &Table) -> String {
         lines.extend(failures);
     }
     lines.join("\n")
-}
-
-/// One line of text, which Markdown does not interpret.
-fn harmless(text: &str) -> String {
-    escaped(&sanitize::line(text))
 }

@@ -45,9 +45,8 @@ pub fn of(
         let file = metadata.variants.iter().find(|variant| variant.name == *name);
         let file = file.map(|variant| format!("why-{}.html", variant.slug)).filter(|_| beside.is_some());
         let path: Option<PathBuf> = beside.zip(file.as_ref()).map(|(folder, file)| folder.join(file));
-        let output = page::Output { json: None, html: path.as_deref() };
         let frames = Frames { skip: &[], keep_wrappers: false };
-        let request = page::Request { frames, top: TOP, output };
+        let request = page::Request { frames, top: TOP };
         let names = [baseline.clone(), name.clone()];
         let command = format!(
             "widthwise explain {} --campaign {} --html=FILE",

@@ -1,11 +1,9 @@
 //! The whole answer on two variants of a campaign: memory, heap, and the programs' files.
 
-use std::path::Path;
-
 use widthwise_anatomy::heap::Symbols;
 use widthwise_anatomy::layout::Weights;
 use widthwise_report::explanation::heap::Heap;
-use widthwise_report::explanation::{Explanation, Section};
+use widthwise_report::explanation::{csv as table, markdown, Explanation, Section};
 use widthwise_report::html::explanation::{self as html, Page};
 use widthwise_report::text::Palette;
 use widthwise_report::Comparison;
@@ -17,6 +15,7 @@ use super::programs::{Programs, Sections};
 use super::side_logs::Wanted;
 use super::{time, variants};
 use crate::failure::Failure;
+use crate::formats::{Document, Formats};
 use crate::output;
 
 /// What is asked of the page.
@@ -25,17 +24,6 @@ pub struct Request<'a> {
     pub frames: Frames<'a>,
     /// Rows of each table.
     pub top: usize,
-    /// Where the result goes.
-    pub output: Output<'a>,
-}
-
-/// Where the result goes: as text on standard output, unless a file is asked for.
-#[derive(Clone, Copy)]
-pub struct Output<'a> {
-    /// As JSON.
-    pub json: Option<&'a Path>,
-    /// As a page.
-    pub html: Option<&'a Path>,
 }
 
 /// The two variants that are compared; none where the campaign has one alone.
@@ -56,9 +44,10 @@ pub fn explain(
     comparison: &Comparison,
     names: &[String; 2],
     request: &Request,
+    formats: &Formats,
 ) -> Result<(), Failure> {
     let mut symbols = Symbols::default();
-    explained(wanted, comparison, names, request, &mut symbols, |page| request.output.put(page))?
+    explained(wanted, comparison, names, request, &mut symbols, |page| put(page, formats))?
 }
 
 /// Explains the difference of two variants, and hands the page on.
@@ -163,18 +152,14 @@ pub fn explain_files(
     programs: &[Program; 2],
     top: usize,
     objects: &Weights,
-    output: Output,
+    formats: &Formats,
 ) -> Result<(), Failure> {
     let opened = Programs::open(programs)?;
     let Sections { sections, structures, remarks, .. } = opened.sections(top, objects)?;
     let [baseline, variant] = programs.each_ref().map(|program| program.name.as_str());
     let explanation = Explanation { variant, baseline, sections, remarks, details: None };
-    output.put(&Page {
-        program: None,
-        explanation: &explanation,
-        structures: &structures,
-        flames: Vec::new(),
-    })
+    let page = Page { program: None, explanation: &explanation, structures: &structures, flames: Vec::new() };
+    put(&page, formats)
 }
 
 /// Prints or writes one section on two variants.
@@ -184,28 +169,39 @@ pub fn explain_files(
 pub fn explain_section(
     [baseline, variant]: [&str; 2],
     section: Box<dyn Section + '_>,
-    output: Output,
+    formats: &Formats,
 ) -> Result<(), Failure> {
     let sections = vec![section];
     let explanation = Explanation { variant, baseline, sections, remarks: Vec::new(), details: None };
-    output.put(&Page { program: None, explanation: &explanation, structures: &[], flames: Vec::new() })
+    put(&Page { program: None, explanation: &explanation, structures: &[], flames: Vec::new() }, formats)
 }
 
-impl Output<'_> {
-    /// Writes what is asked for.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn put(&self, page: &Page) -> Result<(), Failure> {
-        if let Some(path) = self.json {
-            output::put(path, format!("{:#}\n", page.explanation.json()).as_bytes())?;
-        }
-        if let Some(path) = self.html {
-            output::put(path, html::page(page).as_bytes())?;
-        }
-        if self.json.is_none() && self.html.is_none() {
-            return output::print(&page.explanation.terminal(output::width(), &Palette::coloured()));
-        }
-        Ok(())
+/// Writes the formats that are asked for, or prints the text.
+fn put(page: &Page, formats: &Formats) -> Result<(), Failure> {
+    formats.write(&Shown(page))?;
+    match formats.is_any() {
+        true => Ok(()),
+        false => output::print(&page.explanation.terminal(output::width(), &Palette::coloured())),
+    }
+}
+
+/// An explanation in all formats.
+struct Shown<'a>(&'a Page<'a>);
+
+impl Document for Shown<'_> {
+    fn html(&self) -> String {
+        html::page(self.0)
+    }
+
+    fn markdown(&self) -> String {
+        markdown::render(self.0.explanation)
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(&self.0.explanation.json())
+    }
+
+    fn csv(&self, to: &mut Vec<u8>) -> Result<(), Failure> {
+        table::write(self.0.explanation, to).map_err(Failure::machine)
     }
 }
