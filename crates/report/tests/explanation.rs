@@ -136,7 +136,7 @@ fn a_sentence_has_the_verdicts_figure_and_behind_the_typical_values_theirs() {
 
 /// The memory of two variants in a reading each, of which nothing is explained.
 fn memory(metric: &'static str, origin: Origin) -> Memory {
-    let resident = Resident { bytes: Default::default(), origin, processes: 2 };
+    let resident = Resident { bytes: Default::default(), origin, processes: 2, share: 1.0 };
     Memory {
         measured: Measured {
             metric,
@@ -177,6 +177,7 @@ fn copies_after_a_fork_are_neither_unwritten_memory_nor_mappings_of_no_known_own
             bytes: [(Use::Class(Class::Mmapped), bytes)].into(),
             origin: Origin::Series,
             processes,
+            share: 1.0,
         });
         let both = resident.each_ref().map(|one| vec![one.clone(); 6]);
         let recordings = Recordings { resident: both, allocated: [vec![one; 6], vec![one; 6]] };
@@ -221,6 +222,7 @@ fn nearly_all_of_a_difference_is_not_all_of_it() {
         bytes: [(Use::Class(Class::Stack), bytes)].into(),
         origin: Origin::Series,
         processes: 1,
+        share: 1.0,
     };
     let sides = [of(1_990_400), of(1_000_000)];
     let mut memory = memory("max_rss", Origin::Series);
@@ -237,6 +239,7 @@ fn a_part_of_low_certainty_counts_against_the_named_causes_whatever_its_sign() {
         bytes: [(Use::Class(Class::Stack), stack), (Use::Class(Class::Mmapped), mapped)].into(),
         origin: Origin::Series,
         processes: 1,
+        share: 1.0,
     };
     let covers = |share: &str| {
         format!(
@@ -258,4 +261,60 @@ fn a_part_of_low_certainty_counts_against_the_named_causes_whatever_its_sign() {
         let text = memory.text(1000, &Palette::plain());
         assert!(text.contains(&sentence), "{sentence}: {text}");
     }
+}
+
+#[test]
+fn a_reading_below_the_peak_tells_unwritten_memory_from_memory_of_another_moment() {
+    // Both allocate 16 MB at the peak. The variant is read after it has freed 4 MB of blocks in the heap segment and allocated another
+    // of 1 MB, which has a mapping of its own.
+    let allocated = |main, mapped| {
+        let composition =
+            Composition { blocks: 1, requested: 16_000_000, main, mapped, ..Composition::default() };
+        Allocated { composition, peak_heap: 16_000_000, word: 8, is_glibc: true, may_copy: false }
+    };
+    let of = |heap, mapped, stack| Resident {
+        bytes: [(Class::Heap, heap), (Class::Mmapped, mapped), (Class::Stack, stack)]
+            .map(|(class, bytes)| (Use::Class(class), bytes))
+            .into(),
+        origin: Origin::Series,
+        processes: 1,
+        share: 1.0,
+    };
+    let parts = |peak: i64, stack: u64| {
+        let read = of(11_000_000, 2_000_000, stack);
+        let share = read.total() as f64 / peak as f64;
+        let sides = [of(15_000_000, 1_000_000, 100_000), read.at(share)];
+        let both = [allocated(15_000_000, 1_000_000); 2];
+        let mut memory = memory("max_rss", Origin::Series);
+        (memory.measured.baseline, memory.measured.variant) = (16_100_000, peak);
+        memory.recordings = Recordings {
+            resident: sides.each_ref().map(|side| vec![side.clone(); 6]),
+            allocated: both.map(|one| vec![one; 6]),
+        };
+        (memory.resident, memory.allocated) = (Some(sides), Some(both));
+        memory.parts().into_iter().map(|part| (part.cause, part.amount, part.certainty)).collect::<Vec<_>>()
+    };
+    let unwritten = "allocated memory that is not resident".to_owned();
+    let unknown = "anonymous mappings of no known owner".to_owned();
+    let stacks = "stacks".to_owned();
+    // 50 kB of the blocks were not written to at the peak. What the reading lacks may be of any use.
+    assert_eq!(
+        parts(16_100_000, 150_000),
+        [(unwritten.clone(), -50_000, Certainty::Low), (stacks.clone(), 50_000, Certainty::Low)]
+    );
+    // Parts that are larger than what the reading lacks.
+    let found = parts(18_100_000, 3_100_000);
+    assert_eq!(
+        found,
+        [(stacks.clone(), 3_000_000, Certainty::Medium), (unwritten.clone(), -1_000_000, Certainty::Low)]
+    );
+    // At the peak both are memory of their own.
+    assert_eq!(
+        parts(13_150_000, 150_000),
+        [
+            (unwritten, -4_000_000, Certainty::Medium),
+            (unknown, 1_000_000, Certainty::Low),
+            (stacks, 50_000, Certainty::High)
+        ]
+    );
 }

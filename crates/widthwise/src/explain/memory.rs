@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
+use widthwise_experiment::memory::{Class, Part as MappedPart, AT_PEAK, NEAR_PEAK};
 use widthwise_experiment::metric;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
@@ -44,10 +44,11 @@ impl Sources<'_> {
     pub fn section(self) -> Option<Memory> {
         let mut missing = Vec::new();
         let mut remarks = Vec::new();
-        let series = self.of_series(&mut missing);
+        let mut below_peak = Vec::new();
+        let series = self.of_series(&mut missing, &mut below_peak);
         let resident = match series {
             Some(series) => Some(series),
-            None => self.of_recording(),
+            None => self.of_recording(&mut below_peak),
         };
         if resident.as_ref().is_some_and(|sides| sides[0].origin == Origin::Recording) {
             // A recorded run has every use, too; what the recorder makes it touch is in it.
@@ -66,6 +67,9 @@ impl Sources<'_> {
         };
         // Parts of a whole tree do not sum to the largest process.
         let resident = resident.filter(|_| !is_tree || measured.metric == "tree_peak");
+        if resident.is_some() {
+            remarks.append(&mut below_peak);
+        }
         if self.heaps.is_none() {
             missing.push(self.command("--heap", "records what the program allocates, by site and type"));
         }
@@ -118,8 +122,9 @@ impl Sources<'_> {
         Some(Measured { metric: name, unit: Unit::Bytes, baseline, variant, basis, uppers, estimate })
     }
 
-    /// The largest readings of the memory series; nothing where one variant was not read near its peak.
-    fn of_series(&self, missing: &mut Vec<String>) -> Option<[Resident; 2]> {
+    /// The largest readings of the memory series; nothing where one variant was not read near its peak. `below_peak` gets a remark for
+    /// each that does not count as a reading of the peak.
+    fn of_series(&self, missing: &mut Vec<String>, below_peak: &mut Vec<String>) -> Option<[Resident; 2]> {
         let all = portraits(self.comparison);
         let [a, b] = self.names.map(|name| all.iter().find(|portrait| portrait.variant == name));
         let (Some(a), Some(b)) = (a, b) else {
@@ -139,18 +144,29 @@ impl Sources<'_> {
             ));
             return None;
         }
-        Some([a, b].map(|portrait| Resident::of_series(&portrait.run.series, portrait.peak)))
+        let below = [a, b].into_iter().filter(|portrait| !portrait.is_at_peak());
+        below_peak.extend(below.map(|portrait| read_below_peak(portrait.variant, &portrait.share_text())));
+        Some(
+            [a, b]
+                .map(|portrait| Resident::of_series(&portrait.run.series, portrait.peak).at(portrait.share)),
+        )
     }
 
     /// The largest readings of the recorded runs; nothing where these are far below max RSS.
-    fn of_recording(&self) -> Option<[Resident; 2]> {
+    fn of_recording(&self, below_peak: &mut Vec<String>) -> Option<[Resident; 2]> {
         let heaps = self.heaps?;
         let max_rss = self.measured("max_rss")?;
         let of = |side: usize, whole: i64| {
             let resident = of_largest(heaps.read.get(side)?.largest.as_ref()?);
-            (resident.total() as f64 >= NEAR_PEAK * whole as f64).then_some(resident)
+            let share = (resident.total() as f64 / whole as f64).min(1.0);
+            (share >= NEAR_PEAK).then(|| resident.at(share))
         };
-        Some([of(0, max_rss.baseline)?, of(1, max_rss.variant)?])
+        let both = [of(0, max_rss.baseline)?, of(1, max_rss.variant)?];
+        let below = self.names.iter().zip(&both).filter(|(_, one)| one.share < AT_PEAK);
+        below_peak.extend(
+            below.map(|(name, one)| read_below_peak(name, &format!("{:.0} %", (100.0 * one.share).floor()))),
+        );
+        Some(both)
     }
 
     /// What every recording of both read; the resident memory of the origin that the parts are from.
@@ -174,6 +190,14 @@ impl Sources<'_> {
         let heaps = self.heaps?;
         Some([heaps.read.first()?.allocated?, heaps.read.get(1)?.allocated?])
     }
+}
+
+/// What a reading below the peak leaves open.
+fn read_below_peak(variant: &str, share: &str) -> String {
+    format!(
+        "The largest reading of {variant} saw {share} of its peak: what the rest was for is not known. A part that was read and is not larger \
+         than that rest is of low certainty."
+    )
 }
 
 /// The command that adds what is missing of two variants, and what it does.

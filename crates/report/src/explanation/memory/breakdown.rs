@@ -128,45 +128,32 @@ fn beyond_blocks(
     heap: &HeapParts,
     recordings: &Recordings,
 ) -> Vec<Part> {
-    let in_mappings = |resident: &Resident, Allocated { composition: of, .. }: &Allocated| {
-        let allocated = of.mapped.saturating_add(of.arenas).saturating_add(of.own) as i64;
-        resident.of(&Use::Class(Class::Mmapped)) - allocated
-    };
-    let of_both = |of: &dyn Fn(&Resident, &Allocated) -> i64| {
-        [0, 1].map(|side| of(&resident[side], &heap.allocated[side]))
-    };
-    let (brk, mapped) = (of_both(&beyond_heap), of_both(&in_mappings));
     // A block from before a fork counts once in the recording, and each page that a process has copied by writing to it once more in
     // the reading. Nothing tells such pages from what the allocator keeps, and the reading and the recording are of two moments.
     if is_copying(resident, &heap.allocated) {
-        let amount = brk[1] + mapped[1] - brk[0] - mapped[0];
+        let of = |side: usize| {
+            let (resident, of) = (&resident[side], &heap.allocated[side]);
+            beyond_heap(resident, of) + beyond_mappings(resident, of)
+        };
         let cause = "memory copied after a fork, kept, or not resident";
-        return vec![measured.part(cause, NOWHERE, amount, Certainty::Low)];
+        return vec![measured.part(cause, NOWHERE, of(1) - of(0), Certainty::Low)];
     }
-    // What max RSS has and the reading lacks was written to after the reading.
     let whole = [measured.baseline, measured.variant];
-    let untouched = |side: usize, resident: &Resident, of: &Allocated| {
-        let later = (whole[side] - resident.total()).max(0);
-        (beyond_heap(resident, of).min(0) + in_mappings(resident, of).min(0) + later).min(0)
+    let both = [0, 1].map(|side| Beyond::of(whole[side], &resident[side], &heap.allocated[side]));
+    let part = |cause: &str, place: &str, of: fn(&Beyond) -> i64| {
+        let amounts = both.each_ref().map(of);
+        let amount = amounts[1] - amounts[0];
+        let spread = recordings
+            .of_both(PAGE, &|side, resident, allocated| of(&Beyond::of(whole[side], resident, allocated)));
+        let certainty = spread.min(Certainty::Medium).min(of_readings(resident, amount));
+        let detail = change(amounts.map(|bytes| bytes.unsigned_abs())) + " bytes";
+        measured.part(cause, place, amount, certainty).with_detail(detail)
     };
-    let never_written = [0, 1].map(|side| untouched(side, &resident[side], &heap.allocated[side]));
-    let kept = recordings.of_both(PAGE, &|_, resident, of| beyond_heap(resident, of).max(0));
-    let of_never_written = recordings.of_both(PAGE, &untouched);
-    let more = |of: [i64; 2]| of[1].max(0) - of[0].max(0);
-    let detail = |of: [i64; 2]| change(of.map(|bytes| bytes.unsigned_abs())) + " bytes";
+    let mapped = both[1].mapped - both[0].mapped;
     vec![
-        measured
-            .part("memory that the allocator keeps", "heap (brk)", more(brk), kept.min(Certainty::Medium))
-            .with_detail(detail(brk.map(|bytes| bytes.max(0)))),
-        measured.part("anonymous mappings of no known owner", "mmap", more(mapped), Certainty::Low),
-        measured
-            .part(
-                "allocated memory that is not resident",
-                "never written to",
-                never_written[1] - never_written[0],
-                of_never_written.min(Certainty::Medium),
-            )
-            .with_detail(detail(never_written)),
+        part("memory that the allocator keeps", "heap (brk)", |of| of.kept),
+        measured.part("anonymous mappings of no known owner", "mmap", mapped, Certainty::Low),
+        part("allocated memory that is not resident", "never written to", |of| of.unwritten),
     ]
 }
 
@@ -178,6 +165,45 @@ pub fn is_copying(resident: &[Resident; 2], allocated: &[Allocated; 2]) -> bool 
 /// Resident in the heap segments, and not allocated.
 fn beyond_heap(resident: &Resident, of: &Allocated) -> i64 {
     resident.of(&Use::Class(Class::Heap)) - of.composition.main as i64
+}
+
+/// The same of anonymous mappings.
+fn beyond_mappings(resident: &Resident, Allocated { composition: of, .. }: &Allocated) -> i64 {
+    let allocated = of.mapped.saturating_add(of.arenas).saturating_add(of.own) as i64;
+    resident.of(&Use::Class(Class::Mmapped)) - allocated
+}
+
+/// What one variant has beyond its blocks.
+struct Beyond {
+    /// Resident in the heap segment, and not allocated.
+    kept: i64,
+    /// Resident in anonymous mappings, and not allocated.
+    mapped: i64,
+    /// Allocated and not resident, below zero.
+    unwritten: i64,
+}
+
+impl Beyond {
+    /// `whole` is max RSS.
+    fn of(whole: i64, resident: &Resident, allocated: &Allocated) -> Beyond {
+        let (brk, mapped) = (beyond_heap(resident, allocated), beyond_mappings(resident, allocated));
+        // What max RSS has and the reading lacks was written to after the reading, or freed before it.
+        let lacks = (whole - resident.total()).max(0);
+        let unwritten = (brk.min(0) + mapped.min(0) + lacks).min(0);
+        // Between the two moments the program may have freed blocks of the one kind and allocated blocks of the other: what is not
+        // allocated at the one and not resident at the other is then no memory of its own, up to what the moments differ by.
+        let moved = (brk.max(0) + mapped.max(0)).min(-unwritten).min(lacks);
+        Beyond { kept: (brk - moved).max(0), mapped: (mapped - moved).max(0), unwritten: unwritten + moved }
+    }
+}
+
+/// The highest certainty of a difference between the readings: what was resident at the peak beside a reading may be of the same use.
+fn of_readings(resident: &[Resident; 2], amount: i64) -> Certainty {
+    match resident.iter().map(Resident::lacks).sum::<u64>() {
+        0 => Certainty::High,
+        lacks if amount.unsigned_abs() > lacks => Certainty::Medium,
+        _ => Certainty::Low,
+    }
 }
 
 /// Everything else that is resident, by use.
@@ -196,11 +222,12 @@ fn of_uses(
         if is_heap && has_heap || amount == 0 {
             continue;
         }
+        let certainty = recordings.of_use(one).min(of_readings(resident, amount));
         if *one == Use::Class(Class::ProgramData) {
-            parts.extend(of_variables(measured, amount, variables, recordings.of_use(one)));
+            parts.extend(of_variables(measured, amount, variables, certainty));
             continue;
         }
-        let certainty = if is_heap { Certainty::Low } else { recordings.of_use(one) };
+        let certainty = if is_heap { Certainty::Low } else { certainty };
         let detail = change([resident[0].of(one) as u64, resident[1].of(one) as u64]) + " bytes";
         parts.push(measured.part(one.title(), one.place(), amount, certainty).with_detail(detail));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use widthwise_experiment::memory::{Amounts, Class, Part, Reading, Series};
+use widthwise_experiment::memory::{Amounts, Class, Part, Reading, Series, AT_PEAK};
 
 /// What resident memory is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,20 +77,27 @@ pub struct Resident {
     pub origin: Origin,
     /// How many processes the tree had.
     pub processes: usize,
+    /// The share of the run's own peak that the reading has, 0 to 1.
+    pub share: f64,
 }
 
 impl Resident {
-    /// From a reading of a memory series.
+    /// From a reading of a memory series, at the peak.
     pub fn of_series(series: &Series, reading: &Reading) -> Resident {
         let part =
             |(index, amounts): &(usize, Amounts)| Some((series.parts.get(*index)?.clone(), amounts.resident));
         let bytes = by_use(reading.parts.iter().filter_map(part));
-        Resident { bytes, origin: Origin::Series, processes: reading.processes.len() }
+        Resident { bytes, origin: Origin::Series, processes: reading.processes.len(), share: 1.0 }
     }
 
-    /// From a reading of a recorded run.
+    /// From a reading of a recorded run, at the peak.
     pub fn of_recording(parts: impl IntoIterator<Item = (Part, u64)>, processes: usize) -> Resident {
-        Resident { bytes: by_use(parts), origin: Origin::Recording, processes }
+        Resident { bytes: by_use(parts), origin: Origin::Recording, processes, share: 1.0 }
+    }
+
+    /// The same with that share of the run's own peak.
+    pub fn at(self, share: f64) -> Resident {
+        Resident { share, ..self }
     }
 
     /// Bytes of that use.
@@ -101,6 +108,16 @@ impl Resident {
     /// Of all uses.
     pub fn total(&self) -> i64 {
         self.bytes.values().sum::<u64>() as i64
+    }
+
+    /// What the run's own peak has and the reading lacks; nothing for a reading that counts as one of the peak.
+    pub fn lacks(&self) -> u64 {
+        let total = self.total() as f64;
+        if self.share < AT_PEAK {
+            (total / self.share - total) as u64
+        } else {
+            0
+        }
     }
 }
 
