@@ -36,18 +36,51 @@ pub(super) fn pointer_templates(elf: &Elf, named: &[Named]) -> Vec<Waste> {
 
 /// `vector<Node*>::push_back(Node* const&)` as `vector<?*>::push_back(?* const&)`. Without template arguments a name stays.
 fn without_pointees(name: &str) -> String {
-    if !name.contains('<') {
+    let hidden = with_hidden_symbols(name);
+    if !hidden.contains('<') {
         return name.to_owned();
     }
     let mut kept: Vec<char> = Vec::new();
-    for c in name.chars() {
+    for c in hidden.chars() {
         if c == '*' {
             cut_type(&mut kept);
             kept.push('?');
         }
         kept.push(c);
     }
-    kept.into_iter().collect()
+    kept.into_iter().map(unhidden).collect()
+}
+
+/// The first character of Unicode's private use area.
+const PRIVATE: u32 = 0xe000;
+
+/// The name with the symbols of operators, as the `*` in `Iterator<Node>::operator*`, in characters of the private use area: they are
+/// neither pointers nor brackets. That of a conversion, `operator Node*`, is a type.
+fn with_hidden_symbols(name: &str) -> String {
+    const OPERATOR: &str = "operator";
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut hidden = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find(OPERATOR) {
+        let (before, behind) = rest.split_at(at + OPERATOR.len());
+        hidden.push_str(before);
+        rest = behind;
+        if before[..at].ends_with(is_of_word) {
+            continue;
+        }
+        let symbol = match behind.starts_with("()") {
+            true => 2,
+            false => behind.find(|c| !"+-*/%^&|~!=<>".contains(c)).unwrap_or(behind.len()),
+        };
+        hidden.extend(behind[..symbol].chars().map(|c| char::from_u32(PRIVATE + u32::from(c)).unwrap_or(c)));
+        rest = &behind[symbol..];
+    }
+    hidden + rest
+}
+
+/// The character that the name has there.
+fn unhidden(c: char) -> char {
+    u32::from(c).checked_sub(PRIVATE).and_then(|code| u8::try_from(code).ok()).map_or(c, char::from)
 }
 
 /// Removes the type at the end: its name with qualifications, template arguments and `const`.
@@ -80,6 +113,7 @@ fn is_integer_word(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::without_pointees;
+    use crate::names::demangled;
 
     #[test]
     fn pointees_of_template_functions_are_masked() {
@@ -92,6 +126,39 @@ mod tests {
         ] {
             let found = without_pointees(name);
             assert_eq!(found.replace("?**", "?*"), masked, "{name}");
+        }
+    }
+    #[test]
+    fn symbols_of_operators_are_neither_pointers_nor_brackets() {
+        for (mangled, masked) in [
+            // Without a pointer a name stays, and so does its class.
+            ("_ZNK4RingIlEdeEv", "Ring<long>::operator*() const"),
+            ("_ZNK4RingIlEmlERKS0_", "Ring<long>::operator*(Ring<long> const&) const"),
+            ("_ZN4RingIlEmLERKS0_", "Ring<long>::operator*=(Ring<long> const&)"),
+            ("_ZNK4RingIlEadEv", "Ring<long>::operator&() const"),
+            ("_ZN4RingIlEclEv", "Ring<long>::operator()()"),
+            ("_ZNK4RingIlEgtERKS0_", "Ring<long>::operator>(Ring<long> const&) const"),
+            ("_ZltIiEbRKT_S2_", "bool operator< <int>(int const&, int const&)"),
+            ("_ZmlIiEbRKT_S2_", "bool operator*<int>(int const&, int const&)"),
+            ("_ZN3RowltERKS_", "Row::operator<(Row const&)"),
+            // Without template arguments no type is masked.
+            ("_ZN3RowltEP4Node", "Row::operator<(Node*)"),
+            ("_ZN3RowptEv", "Row::operator->()"),
+            // Types behind and before the symbol are masked as elsewhere.
+            ("_ZN4RingIP4NodeEdeEv", "Ring<?*>::operator*()"),
+            ("_ZN4RingIP4NodeEptEv", "Ring<?*>::operator->()"),
+            ("_ZN4RingIP4NodeEpmES1_", "Ring<?*>::operator->*(?*)"),
+            ("_ZN4RingIP4NodeEclES1_", "Ring<?*>::operator()(?*)"),
+            ("_ZN4RingIP4NodeEgtES1_", "Ring<?*>::operator>(?*)"),
+            ("_ZN4RingIP4NodeElsES1_", "Ring<?*>::operator<<(?*)"),
+            ("_ZN4RingIP4NodeEssES1_", "Ring<?*>::operator<=>(?*)"),
+            // A conversion's pointer is a type.
+            ("_ZNK4RingIP4NodeEcvS1_Ev", "Ring<?*>::operator ?*() const"),
+            ("_ZNK4RingIP4NodeEcvbEv", "Ring<?*>::operator bool() const"),
+            ("_ZN4RingIP4NodeE11my_operatorEPS1_", "Ring<?*>::my_operator(?*)"),
+        ] {
+            let shown = demangled(mangled);
+            assert_eq!(without_pointees(&shown).replace("?**", "?*"), masked, "{shown}");
         }
     }
 }
