@@ -11,7 +11,7 @@ use crate::code::stretch::{stretches, Stretch};
 use crate::elf::named::Named;
 use crate::elf::Elf;
 
-/// Shorter functions are not worth a name.
+/// Shorter functions are not worth a name. They are compared all the same: those that call them are twins only if they are.
 const SHORTEST: usize = 16;
 /// Classes are final long before; each round makes more of them or is the last.
 const MOST_ROUNDS: usize = 64;
@@ -29,7 +29,6 @@ pub struct Twin<'a> {
 pub fn groups<'a>(elf: &Elf<'a>, named: &[Named<'a>]) -> Vec<Vec<Twin<'a>>> {
     let Ok((Architecture::X86 { bits }, _)) = architecture(elf) else { return Vec::new() };
     let (all, _) = stretches(elf, named, false);
-    let all: Vec<Stretch> = all.into_iter().filter(|one| one.bytes.len() >= SHORTEST).collect();
     let by_address: FxHashMap<u64, usize> =
         all.iter().enumerate().map(|(number, one)| (one.address, number)).collect();
     let mut numbers: FxHashMap<(Vec<u8>, Vec<u64>), usize> = FxHashMap::default();
@@ -61,7 +60,7 @@ pub fn groups<'a>(elf: &Elf<'a>, named: &[Named<'a>]) -> Vec<Vec<Twin<'a>>> {
         count = numbers.len();
     }
     let mut groups: Vec<Vec<Twin>> = vec![Vec::new(); count];
-    for (one, class) in all.iter().zip(&classes) {
+    for (one, class) in all.iter().zip(&classes).filter(|(one, _)| one.bytes.len() >= SHORTEST) {
         groups[*class].push(Twin { name: one.name, size: one.bytes.len() as u64 });
     }
     groups.retain(|group| group.len() > 1);
