@@ -3,8 +3,9 @@
 // known_parts PART: `pointers` allocates COUNT nodes of two pointers each, and with `forked` a child writes
 // to them, too; `variables` fills an array of pointers and one of long; `mapped` maps pages for 4 * COUNT
 // pointers, and `shared` maps shared ones; `stack` fills a deep stack of pointers; `threads` fills THREADS
-// stacks; `alternating FILE` is `pointers` and `mapped`, and every second run of an ABI maps MORE bytes
-// besides. FILE has the number of runs.
+// stacks; `moved` is `pointers`, and frees small blocks of 2 * COUNT pointers before it allocates one block
+// of half as many; `alternating FILE` is `pointers` and `mapped`, and every second run of an ABI maps MORE
+// bytes besides. FILE has the number of runs.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -96,6 +97,31 @@ static void threads(void) {
         pthread_join(all[i], NULL);
 }
 
+// Most is resident for a few milliseconds, which no reading sees.
+static void moved(void) {
+    enum { SMALL = 1000, BYTES = 2 * COUNT * sizeof(void *) };
+    pointers();
+    // The first ones first: glibc keeps some of them, and returns no memory below one that it keeps.
+    struct node *first = NULL, **end = &first;
+    for (int i = 0; i < BYTES / SMALL; i++) {
+        *end = malloc(SMALL);
+        if (*end == NULL)
+            abort();
+        memset(*end, 1, SMALL);
+        end = &(*end)->next;
+    }
+    *end = NULL;
+    while (first != NULL) {
+        struct node *next = first->next;
+        free(first);
+        first = next;
+    }
+    char *volatile large = malloc(BYTES / 2);
+    if (large == NULL)
+        abort();
+    memset(large, 1, BYTES / 2);
+}
+
 static void alternating(const char *file) {
 #ifdef __ILP32__
     const char *abi = "x32";
@@ -125,6 +151,8 @@ int main(int count, char **words) {
         mapped(4 * COUNT * sizeof(void *), MAP_PRIVATE);
     if (strcmp(part, "shared") == 0)
         mapped(4 * COUNT * sizeof(void *), MAP_SHARED);
+    if (strcmp(part, "moved") == 0)
+        moved();
     if (strcmp(part, "alternating") == 0 && count > 2)
         alternating(words[2]);
     if (strcmp(part, "stack") == 0)

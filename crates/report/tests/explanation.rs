@@ -308,6 +308,12 @@ fn a_reading_below_the_peak_tells_unwritten_memory_from_memory_of_another_moment
         found,
         [(stacks.clone(), 3_000_000, Certainty::Medium), (unwritten.clone(), -1_000_000, Certainty::Low)]
     );
+    // A block may be larger than what the reading lacks.
+    let found = parts(13_900_000, 150_000);
+    assert_eq!(
+        found,
+        [(unwritten.clone(), -2_250_000, Certainty::Medium), (stacks.clone(), 50_000, Certainty::Low)]
+    );
     // At the peak both are memory of their own.
     assert_eq!(
         parts(13_150_000, 150_000),

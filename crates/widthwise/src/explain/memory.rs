@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use widthwise_experiment::memory::{Class, Part as MappedPart, AT_PEAK, NEAR_PEAK};
+use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
 use widthwise_experiment::metric;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
@@ -80,7 +80,7 @@ impl Sources<'_> {
                 remarks.push(SEVERAL.to_owned());
             }
         }
-        let recordings = self.recordings(resident.as_ref().map(|sides| sides[0].origin));
+        let recordings = self.recordings(resident.as_ref());
         let Sources { heap, variables, top, .. } = self;
         let heap = if allocated.is_some() { heap } else { Vec::new() };
         Some(Memory {
@@ -162,27 +162,30 @@ impl Sources<'_> {
             (share >= NEAR_PEAK).then(|| resident.at(share))
         };
         let both = [of(0, max_rss.baseline)?, of(1, max_rss.variant)?];
-        let below = self.names.iter().zip(&both).filter(|(_, one)| one.share < AT_PEAK);
+        let below = self.names.iter().zip(&both).filter(|(_, one)| !one.is_at_peak());
         below_peak.extend(
             below.map(|(name, one)| read_below_peak(name, &format!("{:.0} %", (100.0 * one.share).floor()))),
         );
         Some(both)
     }
 
-    /// What every recording of both read; the resident memory of the origin that the parts are from.
-    fn recordings(&self, origin: Option<Origin>) -> Recordings {
+    /// What every recording of both read; the resident memory of the origin that the parts are from, and with its share of the peak.
+    fn recordings(&self, parts: Option<&[Resident; 2]>) -> Recordings {
         let read = |side: usize| self.heaps.and_then(|heaps| heaps.read.get(side));
         let allocated = [0, 1].map(|side| read(side).map_or(Vec::new(), |read| read.all_allocated.clone()));
-        let resident = match origin {
-            Some(Origin::Series) => self.names.map(|name| {
-                let readings = near_peaks(self.comparison, name);
-                readings.into_iter().map(|(run, peak)| Resident::of_series(&run.series, peak)).collect()
-            }),
-            Some(Origin::Recording) => [0, 1].map(|side| {
-                read(side).map_or(Vec::new(), |read| read.all_largest.iter().map(of_largest).collect())
-            }),
-            None => Default::default(),
+        let of_side = |side: usize, parts: &Resident| -> Vec<Resident> {
+            let all: Vec<Resident> = match parts.origin {
+                Origin::Series => {
+                    let readings = near_peaks(self.comparison, self.names[side]).into_iter();
+                    readings.map(|(run, peak)| Resident::of_series(&run.series, peak)).collect()
+                }
+                Origin::Recording => {
+                    read(side).map_or(Vec::new(), |read| read.all_largest.iter().map(of_largest).collect())
+                }
+            };
+            all.into_iter().map(|one| one.at(parts.share)).collect()
         };
+        let resident = parts.map_or_else(Default::default, |[a, b]| [of_side(0, a), of_side(1, b)]);
         Recordings { resident, allocated }
     }
 

@@ -191,8 +191,10 @@ impl Beyond {
         let lacks = (whole - resident.total()).max(0);
         let unwritten = (brk.min(0) + mapped.min(0) + lacks).min(0);
         // Between the two moments the program may have freed blocks of the one kind and allocated blocks of the other: what is not
-        // allocated at the one and not resident at the other is then no memory of its own, up to what the moments differ by.
-        let moved = (brk.max(0) + mapped.max(0)).min(-unwritten).min(lacks);
+        // allocated at the one and not resident at the other is then no memory of its own. At the peak the moments differ by little.
+        let surplus = brk.max(0) + mapped.max(0);
+        let most = if resident.is_at_peak() { surplus.min(lacks) } else { surplus };
+        let moved = most.min(-unwritten);
         Beyond { kept: (brk - moved).max(0), mapped: (mapped - moved).max(0), unwritten: unwritten + moved }
     }
 }

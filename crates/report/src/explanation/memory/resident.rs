@@ -110,14 +110,18 @@ impl Resident {
         self.bytes.values().sum::<u64>() as i64
     }
 
-    /// What the run's own peak has and the reading lacks; nothing for a reading that counts as one of the peak.
+    /// Whether it counts as a reading of the peak.
+    pub fn is_at_peak(&self) -> bool {
+        self.share >= AT_PEAK
+    }
+
+    /// What the run's own peak has and the reading lacks; nothing for a reading of the peak.
     pub fn lacks(&self) -> u64 {
-        let total = self.total() as f64;
-        if self.share < AT_PEAK {
-            (total / self.share - total) as u64
-        } else {
-            0
+        if self.is_at_peak() {
+            return 0;
         }
+        let total = self.total() as f64;
+        (total / self.share - total) as u64
     }
 }
 
