@@ -48,8 +48,18 @@ pub struct Exit {
     pub waited_ns: u64,
     /// From its start to its end, in nanoseconds.
     pub elapsed_ns: u64,
+    /// From its process's start to its own end, in nanoseconds.
+    pub process_elapsed_ns: u64,
+    /// The second of its end, on the wall clock.
+    pub ended_s: u64,
     /// Page faults that needed no disk, of this thread.
     pub minor_faults: u64,
+    /// Page faults that waited for a disk.
+    pub major_faults: u64,
+    /// Switches to another task, because it waited.
+    pub voluntary_switches: u64,
+    /// Switches to another task, although it could have continued.
+    pub involuntary_switches: u64,
     /// Bytes that this thread read from a disk, and all bytes that it passed to write(2) and similar calls.
     pub read_and_written: u64,
     /// The process's wait status, as wait4(2) returns it; set in the process's last thread.
@@ -71,6 +81,12 @@ pub struct Process {
     pub cpu_ns: u64,
     /// Page faults that needed no disk, over its threads.
     pub minor_faults: u64,
+    /// Page faults that waited for a disk, over its threads.
+    pub major_faults: u64,
+    /// Switches to another task, because a thread waited.
+    pub voluntary_switches: u64,
+    /// Switches to another task, although a thread could have continued.
+    pub involuntary_switches: u64,
     /// Bytes that it read from a disk, and all bytes that it passed to write(2) and similar calls.
     pub read_and_written: u64,
     /// How many threads it had over its life.
@@ -254,8 +270,14 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         // cpu_delay_total: the wait that schedstat has, until the end.
         waited_ns: read_u64(stats, 24)?,
         elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
+        process_elapsed_ns: read_u64(stats, 376)?.saturating_mul(1000),
+        // The kernel subtracts whole seconds (bacct_add_tsk, kernel/tsacct.c).
+        ended_s: read_u64(stats, 344)?.saturating_add(read_u64(stats, 144)? / 1_000_000),
         status: read_u32(stats, 4)? as i32,
         minor_faults: read_u64(stats, 168)?,
+        major_faults: read_u64(stats, 176)?,
+        voluntary_switches: read_u64(stats, 272)?,
+        involuntary_switches: read_u64(stats, 280)?,
         // read_bytes and write_char: what may have entered the page cache.
         read_and_written: read_u64(stats, 248)?.saturating_add(read_u64(stats, 224)?),
         max_rss: read_u64(stats, 200)?.saturating_mul(1024),
@@ -284,6 +306,83 @@ fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
+/// The clock of [`Exit::ended_s`] has whole seconds, and may be late by a tick.
+const COARSE_NS: i64 = 1_010_000_000;
+
+/// The exits of one process. The kernel uses numbers again: exits of one number may be those of several processes.
+struct Life {
+    number: u32,
+    /// At its last exit.
+    parent: u32,
+    /// When it began, on the wall clock, or up to [`COARSE_NS`] later.
+    began_ns: i64,
+    /// When it ended, or up to [`COARSE_NS`] later.
+    ended_ns: i64,
+    /// The places of its exits in the list.
+    exits: Vec<usize>,
+}
+
+impl Life {
+    fn last(&self) -> usize {
+        self.exits.last().copied().unwrap_or(0)
+    }
+
+    /// Whether the times allow it to be the parent of that process: it began before it, and lived when it began.
+    fn may_have_started(&self, child: &Life) -> bool {
+        self.began_ns <= child.began_ns + COARSE_NS && self.ended_ns + COARSE_NS >= child.began_ns
+    }
+}
+
+/// The processes among the exits, in the order of their first exits.
+struct Lives {
+    all: Vec<Life>,
+    by_number: HashMap<u32, Vec<usize>>,
+}
+
+impl Lives {
+    fn of(exits: &[Exit]) -> Lives {
+        let mut lives = Lives { all: Vec::new(), by_number: HashMap::new() };
+        for (place, exit) in exits.iter().enumerate() {
+            let ended_ns = (exit.ended_s as i64).saturating_mul(1_000_000_000);
+            let began_ns = ended_ns.saturating_sub(exit.process_elapsed_ns as i64);
+            let known = lives.by_number.entry(exit.tgid).or_default();
+            let last = known.last().map(|&at| &mut lives.all[at]);
+            match last.filter(|life| life.began_ns.abs_diff(began_ns) <= COARSE_NS as u64) {
+                Some(life) => {
+                    (life.parent, life.ended_ns) = (exit.parent, ended_ns);
+                    life.exits.push(place);
+                }
+                None => {
+                    known.push(lives.all.len());
+                    let (number, parent) = (exit.tgid, exit.parent);
+                    lives.all.push(Life { number, parent, began_ns, ended_ns, exits: vec![place] });
+                }
+            }
+        }
+        lives
+    }
+
+    /// A parent lives when its child ends, and nothing else has its number then: it is the next of that number that
+    /// ends. If both end at once, it may have been reported just before its child.
+    fn parent(&self, child: &Life) -> Option<&Life> {
+        let named = self.by_number.get(&child.parent)?.iter().map(|&at| &self.all[at]);
+        let possible = || named.clone().filter(|life| life.may_have_started(child));
+        possible().find(|life| life.last() > child.last()).or_else(|| possible().last())
+    }
+
+    /// The ancestor of a process that is a child of the launcher, or the process itself.
+    fn first<'a>(&'a self, mut life: &'a Life, launcher: u32) -> Option<&'a Life> {
+        // A chain longer than the number of processes contains a cycle.
+        for _ in 0..=self.all.len() {
+            if life.parent == launcher {
+                return Some(life);
+            }
+            life = self.parent(life)?;
+        }
+        None
+    }
+}
+
 /// Removes the processes of one run from the exits reported since the previous run: its root, every process
 /// whose parent is one of them and, if there were `orphans`, those that were reparented to the launcher.
 ///
@@ -297,38 +396,24 @@ pub fn take(
     next: Option<u32>,
     orphans: bool,
 ) -> Vec<Process> {
-    let mut parents: HashMap<u32, u32> = HashMap::new();
-    for exit in exits.iter() {
-        parents.insert(exit.tgid, exit.parent);
-    }
+    let lives = Lives::of(exits);
     let before_next =
         |orphan: u32| next.is_none_or(|next| orphan.wrapping_sub(root) < next.wrapping_sub(root));
-    let ours = |mut tgid: u32| {
-        // A chain longer than the number of exits contains a cycle (reused numbers).
-        for _ in 0..=exits.len() {
-            if tgid == root {
-                return true;
-            }
-            match parents.get(&tgid) {
-                Some(parent) if *parent == launcher => return orphans && before_next(tgid),
-                Some(parent) => tgid = *parent,
-                None => return false,
-            }
-        }
-        false
+    let is_ours = |life: &&Life| {
+        let is_started = |life: &Life| life.number == root || (orphans && before_next(life.number));
+        life.number != launcher && lives.first(life, launcher).is_some_and(is_started)
     };
-    let mut order: Vec<u32> = Vec::new();
-    let mut processes: HashMap<u32, Process> = HashMap::new();
-    let mut through = 0;
-    for (place, exit) in exits.iter().enumerate() {
-        if exit.tgid == launcher || !ours(exit.tgid) {
-            continue;
-        }
-        through = place + 1;
-        let process = processes.entry(exit.tgid).or_insert_with(|| {
-            order.push(exit.tgid);
-            Process { pid: exit.tgid, ..Process::default() }
-        });
+    let ours: Vec<&Life> = lives.all.iter().filter(is_ours).collect();
+    let processes = ours.iter().map(|life| process(life, exits)).collect();
+    let through = ours.iter().map(|life| life.last() + 1).max().unwrap_or(0);
+    exits.drain(..through);
+    processes
+}
+
+/// Combines the exits of a process.
+fn process(life: &Life, exits: &[Exit]) -> Process {
+    let mut process = Process { pid: life.number, ..Process::default() };
+    for exit in life.exits.iter().map(|&place| &exits[place]) {
         if process.comm.is_empty() || exit.pid == exit.tgid {
             process.comm.clone_from(&exit.comm);
         }
@@ -336,11 +421,13 @@ pub fn take(
         process.peak_virtual = process.peak_virtual.max(exit.peak_virtual);
         process.cpu_ns += exit.cpu_ns;
         process.minor_faults += exit.minor_faults;
+        process.major_faults += exit.major_faults;
+        process.voluntary_switches += exit.voluntary_switches;
+        process.involuntary_switches += exit.involuntary_switches;
         process.read_and_written = process.read_and_written.saturating_add(exit.read_and_written);
         process.threads += 1;
     }
-    exits.drain(..through);
-    order.iter().filter_map(|tgid| processes.remove(tgid)).collect()
+    process
 }
 
 #[cfg(test)]
@@ -359,7 +446,12 @@ mod tests {
             is_exact: true,
             waited_ns: 0,
             elapsed_ns: 20,
+            process_elapsed_ns: 20,
+            ended_s: 0,
             minor_faults: 1,
+            major_faults: 0,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
             read_and_written: 0,
             status: 0,
         }
@@ -389,6 +481,40 @@ mod tests {
     #[test]
     fn a_cycle_of_parents_terminates() {
         assert!(take(&mut vec![exit(5, 5, 6, 1), exit(6, 6, 5, 1)], 10, 2, None, true).is_empty());
+    }
+
+    /// An exit in that second, of a process that began `age` seconds before.
+    fn aged(ended_s: u64, age: u64, exit: Exit) -> Exit {
+        let elapsed = age * 1_000_000_000;
+        Exit { ended_s, elapsed_ns: elapsed, process_elapsed_ns: elapsed, ..exit }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut exits = vec![
+            aged(105, 50, exit(11, 11, 1, 900)), // another program's, before the run had that number
+            aged(105, 40, exit(40, 40, 12, 900)), // a child of another program's process
+            aged(106, 60, exit(12, 12, 1, 900)),
+            aged(110, 0, exit(12, 12, 10, 5)), // the run's, with these two numbers
+            aged(110, 0, exit(11, 11, 10, 6)),
+            aged(120, 0, exit(11, 11, 10, 7)),    // and once more
+            aged(122, 70, exit(41, 41, 11, 900)), // an older process: its parent was no child of the run
+            aged(123, 15, exit(10, 10, 2, 8)),
+        ];
+        let found = take(&mut exits, 10, 2, None, false);
+        let sizes: Vec<_> = found.iter().map(|p| (p.pid, p.max_rss)).collect();
+        assert_eq!(sizes, [(12, 5), (11, 6), (11, 7), (10, 8)]);
+    }
+
+    #[test]
+    fn a_parent_may_be_reported_just_before_its_child() {
+        let mut exits = vec![
+            aged(100, 0, exit(11, 11, 10, 6)),
+            aged(100, 0, exit(12, 12, 11, 5)),
+            aged(100, 1, exit(10, 10, 2, 8)),
+            aged(130, 0, exit(11, 11, 1, 900)),
+        ];
+        assert_eq!(take(&mut exits, 10, 2, None, false).len(), 3);
     }
 
     #[test]
