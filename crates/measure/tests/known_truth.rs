@@ -233,8 +233,37 @@ fn children_that_are_never_waited_for_are_counted() {
     let cpu = result.sample["cpu"];
     assert!((118e6..200e6).contains(&cpu.value), "{cpu:?} of 120 ms");
     assert_eq!(cpu.source, Source::Cgroup);
-    assert!(result.remarks.iter().any(|text| text.contains("does not wait for")), "{:?}", result.remarks);
+    assert!(result.remarks.iter().any(|text| text.contains("nobody waits for")), "{:?}", result.remarks);
     assert_eq!(value(&result, "processes"), 4.0);
+}
+
+#[test]
+fn short_children_that_are_never_waited_for_are_counted_as_with_a_wait() {
+    if !is_root() {
+        return outcomes::skipped("control groups and taskstats take root");
+    }
+    let mut bench = Bench::new();
+    // The children take 1 ms each, and one without work has some faults alone.
+    for (count, work) in [("2", "1"), ("1", "0")] {
+        let waited = bench.run("children", &[count, "0", work, "wait"]);
+        let result = bench.run("children", &[count, "0", work, "ignore"]);
+        let (cpu, own) = (result.sample["cpu"], value(&waited, "cpu"));
+        assert_eq!(cpu.source, Source::Cgroup);
+        assert!(
+            cpu.upper.is_none() && cpu.value > own - 1e6 && cpu.value < 2.0 * own + 4e6,
+            "{cpu:?}, {own}"
+        );
+        let (faults, own) = (result.sample["page_faults"], value(&waited, "page_faults"));
+        assert_eq!(faults.source, Source::Taskstats);
+        assert!((faults.value - own).abs() <= 8.0, "{faults:?} {own}");
+        for name in ["user", "system"] {
+            let part = result.sample[name];
+            assert!(part.value < part.highest() && part.highest() <= cpu.value, "{name} {part:?} of {cpu:?}");
+        }
+        assert_eq!(result.sample["voluntary_switches"].upper, Some(f64::INFINITY));
+        assert_eq!(waited.sample["cpu"].source, Source::Rusage);
+        assert_eq!(waited.sample["voluntary_switches"].upper, None);
+    }
 }
 
 #[test]

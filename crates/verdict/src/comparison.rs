@@ -183,7 +183,7 @@ pub(crate) fn compare(
     let rng = Rng::named(experiment.seed, &[variant, metric.name]);
     match &pairs.extremes {
         None => estimated(experiment, &pairs, count, rng),
-        Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(OPEN.to_owned(), count)),
+        Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(why_open(metric).to_owned(), count)),
         Some(Extremes { lowest, highest }) => {
             let side = |values: &Vec<Pair>| {
                 let pairs = Pairs { values: values.clone(), ..pairs.clone() };
@@ -210,8 +210,22 @@ fn no_time(experiment: &Experiment, variant: &str, metric: Metric) -> Option<Str
 }
 
 /// Why amounts without an upper bound are not compared.
-pub(crate) const OPEN: &str = "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
-                    much";
+fn why_open(metric: Metric) -> &'static str {
+    match metric.name {
+        "peak_virtual" => {
+            "in some of its runs, or of the baseline's, an execve replaced a larger image, and nothing has the peak of \
+             that image's address space"
+        }
+        _ if metric.family == Family::Accounting => {
+            "some of its runs, or of the baseline's, have children that nobody waits for, and no account includes \
+             those"
+        }
+        _ => {
+            "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
+             much"
+        }
+    }
+}
 
 /// The comparison that pairs of one value each yield.
 pub(crate) fn estimated(

@@ -94,7 +94,15 @@ fn amounts_without_an_upper_bound_are_not_compared() {
     for (of_variant, of_baseline) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
         let verdict = bounded(0.5, of_variant, of_baseline);
         assert_eq!((verdict.word, verdict.ratio), (Word::Withheld, None));
-        assert!(reason(&verdict).contains("nothing says how much"), "{verdict:?}");
+        assert!(reason(&verdict).contains("children that nobody waits for"), "{verdict:?}");
+    }
+    for (metric, why) in [("tree_peak", "nothing says how much"), ("peak_virtual", "an execve replaced")] {
+        let mut laid = Laid::new(&["x32"], &[metric], 12);
+        laid.read_alike(metric, 1.0e6);
+        let reading = laid.run("x32", 4).sample.get_mut(metric).expect("a reading");
+        reading.upper = Some(f64::INFINITY);
+        let verdict = laid.verdict("x32", metric);
+        assert!(verdict.word == Word::Withheld && reason(&verdict).contains(why), "{verdict:?}");
     }
 }
 

@@ -25,6 +25,13 @@ pub struct Usage {
     pub system: Duration,
 }
 
+impl Usage {
+    /// The CPU time since an earlier reading.
+    pub fn since(self, before: Usage) -> Duration {
+        (self.user + self.system).saturating_sub(before.user + before.system)
+    }
+}
+
 impl Cgroup {
     /// Makes the groups that this machine and this user's rights allow; never fails.
     pub fn make() -> Cgroup {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use widthwise_experiment::outcome::{Ending, Source};
+use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
 
 use crate::proc::cgroup::{Cgroup, Usage};
@@ -17,7 +17,7 @@ use crate::run::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::run::limits::Limits;
 use crate::run::reported;
 use crate::run::result::{RunError, RunResult};
-use crate::run::sample::{add_forgotten, began_at, left_working, sample, Remarks};
+use crate::run::sample::{add_unwaited, began_at, has_unwaited, left_working, sample, Remarks};
 use crate::run::x32_account::{self, Accounts};
 
 /// How often the runner checks a run's time limit, the size of its output, and Ctrl-C. It sleeps in between,
@@ -414,7 +414,7 @@ impl Runner {
     /// Combines what is known of a run.
     fn account(
         &mut self,
-        mut reply: Reply,
+        reply: Reply,
         number: u64,
         killed: Option<Ending>,
         start: &LaunchSpec,
@@ -434,10 +434,19 @@ impl Runner {
         });
         let lost = number <= self.lost;
         let tree = tree.filter(|tree| !lost && !tree.is_empty());
-        let used = reply.group;
-        let forgotten = add_forgotten(&mut reply, used_before, used);
+        let used = self.cgroup.unified().map(|_| reply.group.since(used_before));
+        let used = used.filter(|used| !used.is_zero());
+        let unwaited = has_unwaited(&reply, tree.as_deref(), used);
         let refused = reply.refused_forks > refused_before;
-        let remarks = Remarks { reply: &reply, tree: tree.as_deref(), forgotten, lost, refused, cpus };
+        let remarks = Remarks {
+            reply: &reply,
+            tree: tree.as_deref(),
+            unwaited: unwaited == Some(true),
+            grouped: used.is_some(),
+            lost,
+            refused,
+            cpus,
+        };
         let mut remarks = remarks.sentences();
         let left_over = left_working(&reply);
         self.held[self.last] = self.written(self.last);
@@ -449,11 +458,7 @@ impl Runner {
         };
         let largest = self.largest(&reply, tree.as_deref());
         let mut sample = sample(&reply, tree.as_deref(), largest);
-        if forgotten {
-            for name in ["cpu", "user", "system"] {
-                sample.entry(name).and_modify(|reading| reading.source = Source::Cgroup);
-            }
-        }
+        add_unwaited(&mut sample, &reply, tree.as_deref(), used, unwaited);
         sample.extend(counted.into_iter().map(|(metric, reading)| (metric.name, reading)));
         if ending == Ending::Done {
             let reported = reported::read(&stdout, &self.metrics);
@@ -485,7 +490,7 @@ impl Runner {
             left_over,
             remarks,
             wall: reply.wall,
-            busy: reply.user + reply.system,
+            busy: (reply.user + reply.system).max(used.unwrap_or_default()),
             series: None,
             account,
         })

@@ -5,24 +5,88 @@ use std::time::{Duration, SystemTime};
 
 use widthwise_experiment::outcome::{Reading, Source};
 
-use crate::proc::cgroup::{Usage, MOST_TASKS};
+use crate::proc::cgroup::MOST_TASKS;
 use crate::proc::clock;
 use crate::proc::taskstats::Process;
 use crate::run::launcher::Reply;
 
-/// `rusage` leaves out children without a wait (SIGCHLD ignored); their control group counts them. The
-/// group also counts the launcher's clone until its `execve`, a fraction of a millisecond, so that only a
-/// clear excess counts.
-pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
+/// Whether children that nobody waited for (SIGCHLD ignored) ended in a run: no `rusage` includes them. `None`: nothing
+/// says so. `group` is the CPU time of the run's control group.
+pub(crate) fn has_unwaited(reply: &Reply, tree: Option<&[Process]>, group: Option<Duration>) -> Option<bool> {
+    // Far above what the group's time and that of `rusage` differ by.
     const CLEAR: Duration = Duration::from_millis(2);
-    let user = after.user.saturating_sub(before.user);
-    let system = after.system.saturating_sub(before.system);
-    let waited = reply.user + reply.system;
-    if user + system <= waited + CLEAR + waited / 50 {
-        return false;
+    if let Some(tree) = tree {
+        // Every process has page faults, and both accounts have each of them: the last are before the exit is reported.
+        let faults: u64 = tree.iter().map(|process| process.minor_faults + process.major_faults).sum();
+        return Some(faults > reply.minor_faults + reply.major_faults);
     }
-    (reply.user, reply.system) = (user, system);
-    true
+    let waited = reply.user + reply.system;
+    group.filter(|used| *used > waited + CLEAR + waited / 50).map(|_| true)
+}
+
+/// Adds the CPU time of such children that the control group has. Whether it is user time is not known.
+pub(crate) fn add_unwaited_time(reply: &mut Reply, group: Duration) {
+    reply.user += group.saturating_sub(reply.user + reply.system);
+}
+
+/// Replaces the figures that lack children without a wait, or may lack them, by those of other accounts; what no account
+/// has gets no upper bound.
+pub(crate) fn add_unwaited(
+    sample: &mut BTreeMap<&'static str, Reading>,
+    reply: &Reply,
+    tree: Option<&[Process]>,
+    group: Option<Duration>,
+    has_unwaited: Option<bool>,
+) {
+    if has_unwaited == Some(false) || (has_unwaited.is_none() && group.is_none()) {
+        return;
+    }
+    let time = |duration: Duration| duration.as_nanos() as f64;
+    let open = |low: f64, source| Reading::between(low, f64::INFINITY, source);
+    let waited = reply.user + reply.system;
+    // The group's time is that of `rusage` to a microsecond for each process, with or without a wait. Its division into
+    // user and system time is one over all runs so far (cputime_adjust, kernel/sched/cputime.c), and useless for one.
+    let missing = group.map(|used| used.saturating_sub(waited));
+    match missing {
+        Some(missing) => sample.insert("cpu", Reading::whole(time(waited + missing), Source::Cgroup)),
+        None => sample.insert("cpu", open(time(waited), Source::Rusage)),
+    };
+    for (name, known) in [("user", reply.user), ("system", reply.system)] {
+        let reading = match missing {
+            Some(missing) => Reading::between(time(known), time(known + missing), Source::Cgroup),
+            None => open(time(known), Source::Rusage),
+        };
+        sample.insert(name, reading);
+    }
+    if has_unwaited.is_none() {
+        return;
+    }
+    let sum = |of: fn(&Process) -> u64| tree.map(|tree| tree.iter().map(of).sum::<u64>());
+    let (minor, major) = (sum(|process| process.minor_faults), sum(|process| process.major_faults));
+    let faults = [
+        ("page_faults", reply.minor_faults + reply.major_faults, minor.zip(major).map(|(a, b)| a + b)),
+        ("minor_faults", reply.minor_faults, minor),
+        ("major_faults", reply.major_faults, major),
+    ];
+    for (name, waited, all) in faults {
+        let exact = all.map(|all| Reading::whole(all as f64, Source::Taskstats));
+        sample.insert(name, exact.unwrap_or_else(|| open(waited as f64, Source::Rusage)));
+    }
+    // taskstats lack the switches of the exit itself.
+    let switches = [
+        ("voluntary_switches", reply.voluntary_switches, sum(|process| process.voluntary_switches)),
+        ("involuntary_switches", reply.involuntary_switches, sum(|process| process.involuntary_switches)),
+    ];
+    for (name, waited, reported) in switches {
+        let low = reported.map_or((waited, Source::Rusage), |n| {
+            if n > waited {
+                (n, Source::Taskstats)
+            } else {
+                (waited, Source::Rusage)
+            }
+        });
+        sample.insert(name, open(low.0 as f64, low.1));
+    }
 }
 
 /// Left-over processes that used more CPU time than this in the 100 ms before they were killed were at work.
@@ -107,8 +171,10 @@ fn before_exec(at_exit: u64, tree: Option<&[Process]>, largest: u64) -> u64 {
 pub(crate) struct Remarks<'a> {
     pub reply: &'a Reply,
     pub tree: Option<&'a [Process]>,
-    /// Children that it did not wait for were counted by the control group.
-    pub forgotten: bool,
+    /// Children that nobody waited for ended in it.
+    pub unwaited: bool,
+    /// A control group has their CPU time.
+    pub grouped: bool,
     /// The kernel has dropped accounts of processes.
     pub lost: bool,
     /// The control group refused to start more tasks.
@@ -120,12 +186,15 @@ impl Remarks<'_> {
     /// As sentences, whose subject is the variant.
     pub fn sentences(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.forgotten {
-            remarks.push(
-                "has children that it does not wait for: their CPU time is counted (by the cgroup), their faults and \
-                 switches are not"
-                    .into(),
-            );
+        if self.unwaited {
+            let known = match (self.grouped, self.tree.is_some()) {
+                (true, true) => {
+                    "CPU time (by the cgroup) and page faults (by taskstats) include them, switches do not"
+                }
+                (true, false) => "CPU time (by the cgroup) includes them, page faults and switches do not",
+                (false, _) => "page faults (by taskstats) include them, times and switches do not",
+            };
+            remarks.push(format!("has children that nobody waits for: {known}"));
         }
         if self.lost {
             remarks.push(

@@ -24,7 +24,7 @@ use crate::run::launch_spec::LaunchSpec;
 use crate::run::launcher::{Launcher, Reply, Request};
 use crate::run::limits::Limits;
 use crate::run::result::RunError;
-use crate::run::sample::add_forgotten;
+use crate::run::sample::add_unwaited_time;
 
 /// The time that sending all requests takes, at least and for each: the start is no earlier.
 const LEAD: Duration = Duration::from_millis(2);
@@ -278,7 +278,7 @@ impl LauncherPool {
                 return Err(RunError::Escaped);
             };
             let used = reply.group;
-            add_forgotten(&mut reply, worker.used, used);
+            add_unwaited_time(&mut reply, used.since(worker.used));
             worker.used = used;
             let ending = match (&without_load, killed) {
                 (Some(reason), _) if !task.load => Ending::HookFailed { reason: reason.clone() },
