@@ -118,10 +118,10 @@ pub(super) fn leave_out(
     processes: Option<&mut [Process]>,
 ) {
     let own_of = |image: &Image| image.resident.or_else(|| usual(account));
-    let resident = match processes {
-        Some(processes) if sample.get("max_rss").is_some_and(|r| r.source == Source::Taskstats) => {
-            of_processes(account, &own_of, sample, processes)
-        }
+    let source = sample.get("max_rss").map(|reading| reading.source);
+    let resident = match (processes, source) {
+        (Some(processes), Some(Source::Taskstats)) => of_processes(account, &own_of, sample, processes),
+        (Some(processes), Some(Source::Rusage)) => of_replaced(account, &own_of, sample, processes),
         _ => of_largest(account, &own_of, sample),
     };
     let mut own = |name, value| sample.insert(name, Reading::whole(value, Source::Runtime));
@@ -142,11 +142,12 @@ pub(super) fn leave_out(
         ("minor_faults", minor, uncounted),
         ("major_faults", major, 0),
     ] {
-        lessen(sample, name, own);
-        if let Some(reading) = sample.get_mut(name) {
-            let low = (reading.value - uncounted as f64).max(0.0);
-            *reading = Reading::between(low, reading.value, reading.source);
-        }
+        let Some(reading) = sample.get_mut(name) else { continue };
+        // More than all that were read: some processes of the runtime are in no `rusage`.
+        let is_open = own as f64 > reading.value;
+        let high = if is_open { f64::INFINITY } else { reading.highest() - own as f64 };
+        let low = (reading.value - (own + uncounted) as f64).max(0.0);
+        *reading = Reading::between(low, high, reading.source);
     }
 }
 
@@ -191,21 +192,65 @@ fn of_processes(
     Some(own)
 }
 
-/// Only the largest peak of all is known: the peaks that the runtime has seen identify its process.
-fn of_largest(account: &Account, own_of: &dyn Fn(&Image) -> Option<u64>, sample: &mut Sample) -> Option<u64> {
+/// As [`of_processes`], and an image that an `execve` replaced may be the largest.
+fn of_replaced(
+    account: &Account,
+    own_of: &dyn Fn(&Image) -> Option<u64>,
+    sample: &mut Sample,
+    processes: &mut [Process],
+) -> Option<u64> {
+    let all_images = sample.get("max_rss")?.value as u64;
+    let own_of_last = of_processes(account, own_of, sample, processes)?;
+    let at_exit = sample.get("max_rss")?.value;
+    let own = largest(account, own_of, all_images).map_or(0, |(_, own)| own);
+    let before_exec = all_images.saturating_sub(own) as f64 - at_exit;
+    if before_exec <= 0.0 {
+        return Some(own_of_last);
+    }
+    for name in ["max_rss", "max_rss_sum"] {
+        sample.entry(name).and_modify(|reading| reading.value += before_exec);
+    }
+    let peak = at_exit + before_exec;
+    if let Some(reading) = sample.get_mut("peak_virtual").filter(|reading| reading.upper.is_some()) {
+        reading.value = reading.value.max(peak);
+    }
+    Some(own)
+}
+
+/// The image of the runtime that had this peak, and the runtime's own part of it: the peaks that the runtime has seen
+/// identify it. `None`: another program had the peak.
+fn largest<'a>(
+    account: &'a Account,
+    own_of: &dyn Fn(&Image) -> Option<u64>,
+    peak: u64,
+) -> Option<(&'a Image, u64)> {
     // The peak of an image is unknown if earlier images of the same process had a higher one.
     let grown = account.images.iter().filter(|image| image.peak > image.peak_before);
     let image = grown.max_by_key(|image| image.peak)?;
+    let is_anothers = peak > image.peak + PEAK_LAGS.max(peak / 50) && image.end != ImageEnd::Unknown;
+    (!is_anothers).then_some((image, own_of(image)?))
+}
+
+/// Only the largest peak of all is known.
+fn of_largest(account: &Account, own_of: &dyn Fn(&Image) -> Option<u64>, sample: &mut Sample) -> Option<u64> {
     let peak = sample.get("max_rss")?.value as u64;
-    let own = own_of(image)?;
+    if !account.images.iter().any(|image| image.peak > image.peak_before && own_of(image).is_some()) {
+        return None;
+    }
     let ended = account.images.iter().filter(|image| image.end != ImageEnd::Replaced);
     let all: u64 = ended.filter_map(own_of).sum();
     lessen(sample, "max_rss_sum", all);
-    if peak > image.peak + PEAK_LAGS.max(peak / 50) && image.end != ImageEnd::Unknown {
-        return Some(0);
-    }
+    let Some((image, own)) = largest(account, own_of, peak) else { return Some(0) };
     lessen(sample, "max_rss", own);
-    lessen(sample, "peak_virtual", image.virtual_size);
+    if image.end == ImageEnd::Replaced {
+        // Its address space is gone, and whose the largest at an exit was is not known; its resident memory is in the sum.
+        sample.remove("peak_virtual");
+        let last = account.images.iter().rev().find(|other| other.process == image.process);
+        let of_last = last.filter(|last| last.end != ImageEnd::Replaced).and_then(own_of).unwrap_or(0);
+        lessen(sample, "max_rss_sum", own.saturating_sub(of_last));
+    } else {
+        lessen(sample, "peak_virtual", image.virtual_size);
+    }
     Some(own)
 }
 
@@ -278,5 +323,33 @@ mod tests {
         leave_out(&account, None, &mut of_another, None);
         assert_eq!(of_another["max_rss"].value, (50 << 20) as f64);
         assert_eq!(of_another["runtime_resident"].value, 0.0);
+    }
+
+    /// x32run's image of 9000 was replaced by a program of another ABI.
+    #[test]
+    fn an_image_that_another_abi_replaced_is_no_part_of_what_ended() {
+        let mut replaced = image(1, 9000, Some(700));
+        replaced.end = ImageEnd::Replaced;
+        let account = account(vec![replaced]);
+        let mut processes = [Process { peak_virtual: 2500, ..process(1, 2000) }];
+        let mut known = sample(9000.0, Source::Rusage);
+        known.insert("peak_virtual", Reading::between(9000.0, f64::INFINITY, Source::Taskstats));
+        leave_out(&account, None, &mut known, Some(&mut processes));
+        assert_eq!((known["max_rss"].value, known["max_rss_sum"].value), (8300.0, 8300.0));
+        assert_eq!((known["peak_virtual"].value, known["peak_virtual"].upper), (8300.0, Some(f64::INFINITY)));
+        // Without accounts of processes: the sum is 9000, and the largest address space at an exit nobody's.
+        let mut own = sample(9000.0, Source::ExitStop);
+        leave_out(&account, None, &mut own, None);
+        assert_eq!((own["max_rss"].value, own["max_rss_sum"].value), (8300.0, 8300.0));
+        assert!(!own.contains_key("peak_virtual"));
+    }
+
+    #[test]
+    fn more_faults_of_the_runtime_than_all_that_were_read_leave_no_upper_bound() {
+        let account = account(vec![image(1, 5000, Some(400)), image(2, 5000, Some(400))]);
+        let mut lacks_the_second = sample(9.0, Source::Rusage);
+        leave_out(&account, None, &mut lacks_the_second, None);
+        let faults = lacks_the_second["page_faults"];
+        assert_eq!((faults.value, faults.highest()), (0.0, f64::INFINITY));
     }
 }
