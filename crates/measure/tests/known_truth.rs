@@ -423,6 +423,8 @@ fn a_program_stopped_at_its_exit_keeps_the_peak_before_an_exec() {
     assert!((60.0 * MIB..65.0 * MIB).contains(&peak), "{peak}");
     assert_eq!(result.sample["max_rss"].source, Source::Rusage);
     assert!(value(&result, "max_rss_sum") >= peak);
+    let address_space = result.sample["peak_virtual"];
+    assert!(address_space.value >= peak && address_space.upper == Some(f64::INFINITY), "{address_space:?}");
 }
 
 /// The unit of /proc/stat: 1 / USER_HZ, in nanoseconds.

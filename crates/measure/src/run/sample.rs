@@ -116,6 +116,7 @@ pub(crate) fn sample(
 ) -> BTreeMap<&'static str, Reading> {
     let time = |duration: Duration| duration.as_nanos() as f64;
     let mut sample = BTreeMap::new();
+    let mut address_space = None;
     let mut put = |name, value, source| {
         sample.insert(name, Reading::whole(value, source));
     };
@@ -132,7 +133,9 @@ pub(crate) fn sample(
         let before_exec = before_exec(at_exit.max_rss, tree, largest);
         let source = if before_exec > 0 { Source::Rusage } else { Source::ExitStop };
         put("max_rss", (at_exit.max_rss + before_exec) as f64, source);
-        put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
+        let max_rss = (at_exit.max_rss + before_exec) as f64;
+        let of_ended = at_exit.peak_virtual as f64;
+        address_space = Some(peak_virtual(of_ended, before_exec, max_rss, Source::ExitStop));
         put("max_rss_sum", (at_exit.max_rss_sum + before_exec) as f64, source);
         put("processes", at_exit.processes as f64, Source::ExitStop);
     } else if let Some(tree) = tree {
@@ -142,25 +145,39 @@ pub(crate) fn sample(
         let before_exec = (largest as f64 - at_exit).max(0.0);
         let source = if before_exec > 0.0 { Source::Rusage } else { Source::Taskstats };
         put("max_rss", at_exit + before_exec, source);
-        put("peak_virtual", highest(|process| process.peak_virtual), Source::Taskstats);
+        let (max_rss, of_ended) = (at_exit + before_exec, highest(|process| process.peak_virtual));
+        address_space = Some(peak_virtual(of_ended, before_exec as u64, max_rss, Source::Taskstats));
         let sum = tree.iter().map(|process| process.max_rss).sum::<u64>() as f64;
         put("max_rss_sum", sum + before_exec, Source::Taskstats);
         put("processes", tree.len() as f64, Source::Taskstats);
     } else {
         put("max_rss", reply.max_rss as f64, Source::Rusage);
     }
+    sample.extend(address_space.map(|reading| ("peak_virtual", reading)));
     sample
+}
+
+/// How far `ru_maxrss` may lag behind the exact size, as taskstats do: only a clear excess is another image's.
+fn lag() -> u64 {
+    const EACH_CPU: u64 = 3 * 32 * 4096;
+    // SAFETY: no pointers.
+    EACH_CPU * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
+}
+
+/// The peak of the address space. Nothing has that of an image that an `execve` replaced: if such an image was clearly
+/// larger than any that ended, its resident size is a lower bound, and there is no upper one.
+fn peak_virtual(of_ended: f64, before_exec: u64, max_rss: f64, source: Source) -> Reading {
+    if before_exec > lag() {
+        return Reading::between(of_ended.max(max_rss), f64::INFINITY, source);
+    }
+    Reading::whole(of_ended, source)
 }
 
 /// By how much an image that was replaced by an `execve` was larger than any that was read at its exit: a process stops
 /// only after the memory of the old image is gone.
 fn before_exec(at_exit: u64, tree: Option<&[Process]>, largest: u64) -> u64 {
-    // `ru_maxrss` lags behind the exact size, as taskstats do; without these, only a clear excess is another image's.
-    const LAG: u64 = 3 * 32 * 4096;
-    // SAFETY: no pointers.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64;
     let accounted = tree.map(|tree| tree.iter().map(|process| process.max_rss).max().unwrap_or(0));
-    if largest > accounted.unwrap_or(at_exit + LAG * cpus) {
+    if largest > accounted.unwrap_or(at_exit + lag()) {
         largest.saturating_sub(at_exit)
     } else {
         0
