@@ -22,6 +22,8 @@
 #define WNOHANG 1
 #define WALL 0x40000000
 #define P_ALL 0
+#define CLD_TRAPPED 4
+#define CLD_STOPPED 5
 #define WEXITED 4
 #define WNOWAIT 0x01000000
 #define CLONE_VM 0x100
@@ -35,11 +37,14 @@
 #define PTRACE_CONT 7
 #define PTRACE_SEIZE 0x4206
 #define PTRACE_LISTEN 0x4208
+#define PTRACE_GETEVENTMSG 0x4201
+#define PTRACE_EVENT_EXEC 4
 #define PTRACE_EVENT_EXIT 6
 #define PTRACE_EVENT_STOP 128
 #define PTRACE_O_TRACEFORK 0x2
 #define PTRACE_O_TRACEVFORK 0x4
 #define PTRACE_O_TRACECLONE 0x8
+#define PTRACE_O_TRACEEXEC 0x10
 #define PTRACE_O_TRACEEXIT 0x40
 #define PTRACE_O_EXITKILL 0x100000
 
@@ -127,10 +132,11 @@ struct ended {
     int signal, error, code, padding, pid;
     int rest[27];
 };
-/* A process that has ended, if there is one. It is not reaped. */
+/* A process that has ended, or a traced one that has stopped, if there is one. It is not reaped. */
 static inline long sys_wait_without_reaping(struct ended *ended) {
     return syscall6(__NR_waitid, P_ALL, 0, (long)ended, WEXITED | WNOWAIT | WNOHANG | WALL, 0, 0);
 }
+static inline long sys_getpid(void) { return SYSCALL(__NR_getpid, 0, 0, 0, 0); }
 static inline long sys_sched_setaffinity(long pid, uint64_t size, const uint64_t *mask) {
     return SYSCALL(__NR_sched_setaffinity, pid, size, mask, 0);
 }

@@ -226,6 +226,26 @@ static uint64_t field(const char *text, const char *key) {
     return 0;
 }
 
+/* Reads /proc/PID/status. */
+static const char *status_of(long pid) {
+    static char path[64], text[8192];
+    append(append_number(append(path, "/proc/"), (uint64_t)pid), "/status");
+    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? 0 : sys_read((int)fd, text, sizeof text - 1);
+    if (fd >= 0)
+        sys_close((int)fd);
+    text[n > 0 ? n : 0] = 0;
+    return text;
+}
+
+/* Whether this is a process and the launcher's own child. The launcher waits for all that it traces: for
+ * threads, whose rusage is that of their process, and for other processes' children, which these wait for and
+ * have in their rusage. */
+static int is_own_child(long pid) {
+    const char *text = status_of(pid);
+    return field(text, "Tgid:") == (uint64_t)pid && field(text, "PPid:") == (uint64_t)sys_getpid();
+}
+
 /* Whether a process that has ended had waited for a child: every child has page faults (cminflt in
  * /proc/PID/stat, which stays until the process is reaped; its command name may hold anything). */
 static int is_parent(long pid) {
@@ -246,21 +266,50 @@ static int is_parent(long pid) {
     return 1; /* nothing is known */
 }
 
+/* Processes whose first thread was read at its exit. If another thread calls execve, the kernel first ends
+ * that one, and the process goes on under its number: it is then read once more. */
+static struct counted {
+    long pid;
+    uint64_t resident_kib;
+    int goes_on;
+} counted[64];
+static unsigned last_counted;
+
+static struct counted *find_counted(long pid, int goes_on) {
+    for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
+        if (counted[i].pid == pid && counted[i].goes_on == goes_on)
+            return &counted[i];
+    return 0;
+}
+
+/* Adds a process that ends, by its largest image. */
+static void count_process(struct reply *reply, long pid, uint64_t resident_kib) {
+    struct counted *known = find_counted(pid, 1);
+    if (known) {
+        known->goes_on = 0;
+        if (resident_kib > known->resident_kib) {
+            reply->exit_max_rss_sum_kib += resident_kib - known->resident_kib;
+            known->resident_kib = resident_kib;
+        }
+        return;
+    }
+    reply->exit_max_rss_sum_kib += resident_kib;
+    reply->exit_processes++;
+    enum { PLACES = sizeof counted / sizeof *counted };
+    for (unsigned i = 0; i < PLACES; i++) {
+        struct counted *place = &counted[++last_counted % PLACES];
+        if (!place->goes_on) {
+            place->pid = pid;
+            place->resident_kib = resident_kib;
+            return;
+        }
+    }
+}
+
 /* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
  * exactly, where the accounting at exit reads per-CPU counters that lag by up to 31 pages each. */
 static void read_peaks(struct reply *reply, long pid) {
-    static char path[64], text[8192];
-    char *at = append(path, "/proc/");
-    at = append_number(at, (uint64_t)pid);
-    append(at, "/status");
-    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    long n = sys_read((int)fd, text, sizeof text - 1);
-    sys_close((int)fd);
-    if (n <= 0)
-        return;
-    text[n] = 0;
+    const char *text = status_of(pid);
     uint64_t resident = field(text, "VmHWM:"), virtual_ = field(text, "VmPeak:");
     if (resident == 0 && virtual_ == 0)
         return; /* another thread of the process was the last to hold the memory */
@@ -269,15 +318,13 @@ static void read_peaks(struct reply *reply, long pid) {
     if (virtual_ > reply->exit_peak_virtual_kib)
         reply->exit_peak_virtual_kib = virtual_;
     /* Threads share the memory: only the thread group's leader stands for the process. */
-    if (field(text, "Tgid:") == (uint64_t)pid) {
-        reply->exit_max_rss_sum_kib += resident;
-        reply->exit_processes++;
-    }
+    if (field(text, "Tgid:") == (uint64_t)pid)
+        count_process(reply, pid, resident);
 }
 
 enum {
     TRACE_OPTIONS = PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-                    PTRACE_O_EXITKILL
+                    PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL
 };
 
 /* Reads one stop of a traced process and continues the process. */
@@ -285,6 +332,14 @@ static void pass_stop(struct reply *reply, long pid, int status) {
     int signal = (status >> 8) & 0xff, event = status >> 16;
     if (event == PTRACE_EVENT_EXIT) {
         read_peaks(reply, pid);
+        signal = 0;
+    } else if (event == PTRACE_EVENT_EXEC) {
+        /* ptrace(2): the thread has the number of its process now, and the message is the one it had. */
+        unsigned long former = 0;
+        sys_ptrace(PTRACE_GETEVENTMSG, pid, 0, (long)&former);
+        struct counted *known = find_counted(pid, 0);
+        if (former != (unsigned long)pid && known)
+            known->goes_on = 1;
         signal = 0;
     } else if (event == PTRACE_EVENT_STOP) {
         /* A group stop, or a new child's first stop. */
@@ -368,15 +423,21 @@ static int reap(struct flight *flight) {
     /* Before the reaping, so that the accounting of one process is not in another's time. */
     uint64_t woken = now_ns();
     for (;;) {
-        int status;
+        int status, is_counted = 1;
         struct rusage usage;
         long next = -1;
-        if (flight->find_parents) {
+        if (flight->find_parents || flight->traced) {
             struct ended ended;
             clear(&ended, sizeof ended);
-            if (sys_wait_without_reaping(&ended) == 0 && ended.pid > 0) {
+            long error = sys_wait_without_reaping(&ended);
+            if (error == 0 && ended.pid > 0) {
                 next = ended.pid;
-                reply->parents += (uint64_t)is_parent(next);
+                int has_stopped = ended.code == CLD_TRAPPED || ended.code == CLD_STOPPED;
+                if (flight->find_parents && !has_stopped)
+                    reply->parents += (uint64_t)is_parent(next);
+                is_counted = !flight->traced || has_stopped || is_own_child(next);
+            } else if (error == 0 && flight->traced) {
+                return 1; /* wait4 might reap one that has ended since */
             }
         }
         long pid = sys_wait4(next, &status, WNOHANG | WALL, &usage);
@@ -391,6 +452,8 @@ static int reap(struct flight *flight) {
                 pass_stop(reply, pid, status);
             continue;
         }
+        if (!is_counted)
+            continue;
         account(reply, &usage);
         if (pid == flight->root) {
             flight->root_ended = 1;
@@ -620,6 +683,8 @@ static void run(const struct request *request) {
     struct plan plan;
     plan.request = request;
     int traced = (request->flags & EXIT_STOP) != 0;
+    if (traced)
+        clear(counted, sizeof counted);
     child.step = STEP_NONE;
     child.error = 0;
     child.released = !traced;

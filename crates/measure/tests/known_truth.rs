@@ -267,6 +267,18 @@ fn short_children_that_are_never_waited_for_are_counted_as_with_a_wait() {
 }
 
 #[test]
+fn a_program_stopped_at_its_exit_has_the_faults_of_its_children_once() {
+    let arguments = ["3", "4", "5", "wait"];
+    let free = Bench::new().run("children", &arguments);
+    let traced = Bench::with(Accounting::ExitStop).run("children", &arguments);
+    assert_eq!(traced.ending, Ending::Done);
+    let (faults, own) = (value(&traced, "page_faults"), value(&free, "page_faults"));
+    assert!((faults - own).abs() < 0.02 * own, "{faults} instead of {own}");
+    let threads = Bench::with(Accounting::ExitStop).run("threads", &["3", "20"]);
+    assert!((60e6..120e6).contains(&value(&threads, "cpu")), "{threads:?}");
+}
+
+#[test]
 fn processes_left_running_are_killed_and_reported() {
     let mut bench = Bench::new();
     let result = bench.run("children", &["2", "1", "1", "linger"]);
@@ -425,6 +437,39 @@ fn a_program_stopped_at_its_exit_keeps_the_peak_before_an_exec() {
     assert!(value(&result, "max_rss_sum") >= peak);
     let address_space = result.sample["peak_virtual"];
     assert!(address_space.value >= peak && address_space.upper == Some(f64::INFINITY), "{address_space:?}");
+}
+
+#[test]
+fn a_thread_that_executes_a_program_starts_no_second_process() {
+    let mut bench = Bench::with(Accounting::ExitStop);
+    let source = bench.folder.path().join("executes.c");
+    let text = r#"
+        #include <pthread.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        static void *execute(void *unused) {
+            (void)unused;
+            execl("/bin/true", "true", (char *)0);
+            return 0;
+        }
+        int main(void) {
+            pthread_t thread;
+            char *memory = malloc(30 << 20);
+            memset(memory, 1, 30 << 20);
+            pthread_create(&thread, 0, execute, 0);
+            pause();
+            return memory[5];
+        }"#;
+    std::fs::write(&source, text).unwrap();
+    let file = bench.folder.path().join("executes");
+    let built = Command::new("gcc").args(["-pthread", "-o"]).arg(&file).arg(&source).status().unwrap();
+    assert!(built.success());
+    let start = bench.start(&file, &[]);
+    let result = bench.make(&start);
+    assert_eq!((&result.ending, value(&result, "processes")), (&Ending::Done, 1.0));
+    let sum = value(&result, "max_rss_sum");
+    assert!((30.0 * MIB..33.0 * MIB).contains(&sum) && value(&result, "max_rss") <= sum, "{result:?}");
 }
 
 /// The unit of /proc/stat: 1 / USER_HZ, in nanoseconds.

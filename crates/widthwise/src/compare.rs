@@ -507,7 +507,9 @@ fn remarks(
     let mut remarks = Vec::new();
     if accounting == Accounting::ExitStop {
         remarks.push(
-            "each process was traced to its exit (--exit-stop): times are not those of a free run".into(),
+            "each process was traced to its exit (--exit-stop): page faults, context switches and times are not those \
+             of a free run"
+                .into(),
         );
     } else if let Some(reason) = &runner.without_taskstats {
         remarks.push(format!(
