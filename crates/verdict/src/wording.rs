@@ -339,7 +339,7 @@ fn about(variant: &str, baseline: &str, verdicts: &[&Verdict]) -> Vec<String> {
 
 /// A capital at the head of a sentence, unless it begins with a name.
 fn capital(sentence: &str, name: &str) -> String {
-    if sentence.starts_with(name) {
+    if sentence.strip_prefix(name).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)) {
         return sentence.to_owned();
     }
     let mut letters = sentence.chars();
@@ -492,6 +492,14 @@ mod tests {
             sentence(&open),
             "it is inconclusive whether x32 needs less or more CPU time (−2.1 % to +1.4 %; floor 0.8 %) than x86-64"
         );
+    }
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_although_its_first_word_begins_as_the_name() {
+        let sentence = "it is inconclusive whether i needs less or more CPU time";
+        assert!(capital(sentence, "i").starts_with("It is"));
+        assert_eq!(capital("i's runs", "i"), "i's runs");
+        assert_eq!(capital("i needs less", "i"), "i needs less");
     }
 
     #[test]
