@@ -13,8 +13,8 @@ use crate::run::launcher::Reply;
 /// Whether children that nobody waited for (SIGCHLD ignored) ended in a run: no `rusage` includes them. `None`: nothing
 /// says so. `group` is the CPU time of the run's control group.
 pub(crate) fn has_unwaited(reply: &Reply, tree: Option<&[Process]>, group: Option<Duration>) -> Option<bool> {
-    // Far above what the group's time and that of `rusage` differ by.
-    const CLEAR: Duration = Duration::from_millis(2);
+    // Of a process with a wait, the group has a microsecond more: the last of its exit. A child takes 0.1 ms or more.
+    const CLEAR: Duration = Duration::from_micros(200);
     if let Some(tree) = tree {
         // Every process has page faults, and both accounts have each of them: the last are before the exit is reported.
         let faults: u64 = tree.iter().map(|process| process.minor_faults + process.major_faults).sum();
