@@ -367,7 +367,7 @@ impl Lives {
     fn parent(&self, child: &Life) -> Option<&Life> {
         let named = self.by_number.get(&child.parent)?.iter().map(|&at| &self.all[at]);
         let possible = || named.clone().filter(|life| life.may_have_started(child));
-        possible().find(|life| life.last() > child.last()).or_else(|| possible().last())
+        possible().find(|life| life.last() > child.last()).or_else(|| possible().next_back())
     }
 
     /// The ancestor of a process that is a child of the launcher, or the process itself.
