@@ -1,7 +1,7 @@
 //! What reports on scaling campaigns say of their comparisons.
 
 use serde_json::Value;
-use widthwise_experiment::scale::{GroupRun, Memory, Moment, Plan, Purpose};
+use widthwise_experiment::scale::{CpuWait, GroupRun, Memory, Moment, Plan, Purpose};
 use widthwise_report::scale::{html, markdown, terminal, Scaling};
 use widthwise_report::text::Palette;
 use widthwise_report::Report;
@@ -126,6 +126,36 @@ fn the_failure_of_a_cell_is_the_reason_of_its_withheld_verdict() {
     let verdict = &reports(&runs).1["verdicts"][0];
     assert_eq!(verdict["verdict"], "withheld");
     assert_eq!(verdict["reason"], "with 1, 1 of 8 runs failed: killed by signal 11");
+}
+
+/// The runs with one event may have lost their CPUs where the timed ones had them.
+#[test]
+fn a_withheld_sequential_part_has_its_reason() {
+    let mut runs = rounds(8);
+    for round in 0..8 {
+        let mut short = run("a", round, 2_000_000);
+        short.purpose = Purpose::OneEvent;
+        short.events = Some(1);
+        short.cpu_ns = 1_000_000;
+        short.cpu_wait = Some(CpuWait {
+            waited_ns: Some(1_000_000),
+            longest_ns: Some(1_000_000),
+            others_ns: 1_000_000,
+            cpus: 1,
+            wanting: 1,
+            ..CpuWait::default()
+        });
+        runs.push(short);
+    }
+    let reason = "with 1, for 50 % of their time the tasks lacked a CPU that other programs had";
+    let (text, json) = reports(&runs);
+    assert_eq!(json["tables"][0]["rows"][0]["parallel_time"]["reason"], reason);
+    assert!(json["tables"][0]["rows"][0]["throughput"]["estimate"].is_f64(), "{json}");
+    let sentence = format!(
+        "sequential part withheld, and each parallel time with it: in the runs that estimate it, {reason}."
+    );
+    assert!(text.contains(&sentence), "{text}");
+    assert_eq!(text.matches(reason).count(), 1, "{text}");
 }
 
 #[test]

@@ -348,6 +348,17 @@ fn comparisons(report: &Scaling) -> Vec<String> {
         .collect()
 }
 
+/// Why no estimate of the sequential part may be used. These runs are not all those of a row, which may have its figures.
+fn withheld_start(table: &Table) -> Option<Cause> {
+    let found = &table.sequential;
+    let reasons =
+        [found.regression.as_ref().err(), found.at_fork.as_ref().err(), found.one_event.as_ref().err()];
+    reasons.into_iter().flatten().find_map(|reason| match reason {
+        Unfitted::Withheld(cause) => Some(*cause),
+        _ => None,
+    })
+}
+
 /// The laws fitted to a table, and its sequential part.
 fn laws(report: &Scaling, table: &Table) -> Option<String> {
     let mut parts = Vec::new();
@@ -378,6 +389,10 @@ fn laws(report: &Scaling, table: &Table) -> Option<String> {
     if is_first && !estimates.is_empty() {
         let subtracted = time(sequential.chosen());
         parts.push(format!("sequential part {}; parallel time is less {subtracted}", listed(&estimates)));
+    } else if let Some(cause) = withheld_start(table).filter(|_| is_first) {
+        parts.push(format!(
+            "sequential part withheld, and each parallel time with it: in the runs that estimate it, {cause}"
+        ));
     }
     if let Ok(law) = &table.amdahl {
         parts.push(format!(
