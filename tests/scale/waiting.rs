@@ -64,6 +64,11 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
             let (lost, waited) = (&row["waiting"]["lost"], &row["waiting"]["waited"]);
             assert!(lost.as_f64() > Some(0.05) && waited.as_f64() > Some(0.05), "{row}");
         }
+        // Two of three on each CPU are others, and one CPU was all theirs where one process ran.
+        for round in report["rounds"].as_array().unwrap() {
+            let noise = &round["noise"];
+            assert!(noise["others"].as_f64() > Some(0.2) && noise["others_ns"].as_i64() > Some(0), "{round}");
+        }
         assert_eq!(table["amdahl"]["verdict"], "withheld", "{}", table["amdahl"]);
         let text = unfolded(&lab.widthwise("report").stdout);
         assert!(text.contains("Withheld: with 1, for "), "{text}");

@@ -263,6 +263,9 @@ pub struct GroupRun {
     pub spread_ns: u64,
     /// CPU time of everything that was started: every process and thread, those that had ended too.
     pub cpu_ns: u64,
+    /// CPU time of the load on other CPUs; not recorded.
+    #[serde(skip)]
+    pub load_cpu_ns: u64,
     /// Of it: that of the process that forked the members, by itself. Absent where it is not known, or there is none.
     #[serde(default)]
     pub parent_cpu_ns: Option<u64>,

@@ -141,6 +141,11 @@ impl LauncherPool {
         Ok(self.workers.first().map(|worker| worker.counters.missing.clone()).unwrap_or_default())
     }
 
+    /// The numbers of the launchers that there are.
+    pub(crate) fn launchers(&self) -> Vec<u32> {
+        self.workers.iter().map(|worker| worker.launcher.pid()).collect()
+    }
+
     fn grow(&mut self, workers: usize) -> Result<(), RunError> {
         while self.workers.len() < workers {
             let group = Cgroup::make();

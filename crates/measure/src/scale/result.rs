@@ -55,6 +55,7 @@ pub(super) fn accounted(
     };
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.load).collect();
     let mut run = ended(spec, &done);
+    run.load_cpu_ns = used_by_load;
     let Some(first) = set_times(&mut run, &done, &exits) else { return run };
     let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
     waits.ended(&exits, &programs, exits_lost);
@@ -112,6 +113,7 @@ pub(crate) fn not_begun(spec: &GroupSpec, ending: Ending) -> GroupRun {
         elapsed_ns: 0,
         spread_ns: 0,
         cpu_ns: 0,
+        load_cpu_ns: 0,
         parent_cpu_ns: None,
         cpu_wait: None,
         before_fork: None,

@@ -1,12 +1,15 @@
 //! Rounds of a scaling campaign: each slot once, in a random order. A slot is a cell with the purpose of its run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use widthwise_experiment::outcome::{Ending, RoundKind};
 use widthwise_experiment::scale::GroupRun;
 
 use crate::executor::sequential::SequentialExecutor;
 use crate::executor::Outcome;
+use crate::noise_window::Window;
 use crate::rounds::{self, End, RoundObserver, RoundPlan, RoundsError};
 use crate::run::limits::Limits;
 use crate::run::page_cache;
@@ -24,6 +27,10 @@ impl Outcome for GroupRun {
         } else {
             &self.ending
         }
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(self.cpu_ns + self.load_cpu_ns)
     }
 }
 
@@ -88,10 +95,23 @@ pub fn measure<O: RoundObserver<GroupRun>>(
         cancel_at: 2,
         out: (0..slots.len()).filter(|place| slots[*place].out).collect(),
     };
-    let mut executor = SequentialExecutor::new(|turn: Turn, cancelled: &dyn Fn() -> bool| {
+    let window = Window::open(&measured_cpus(&work.slots), pool.launchers());
+    let executor = SequentialExecutor::new(|turn: Turn, cancelled: &dyn Fn() -> bool| {
         let spec = &mut work.slots[turn.participant].spec;
         spec.padding = turn.padding;
         Ok((run_group(spec, pool, work.scratch, work.limits, cancelled)?, None))
     });
+    let mut executor = executor.with_noise(window);
     rounds::make(&plan, &mut executor, observer)
+}
+
+/// The CPUs on which the noise of a round is read: those of all its cells, and with load every one, since load is on the others.
+/// None are all of the machine.
+fn measured_cpus(slots: &[Slot]) -> Vec<u32> {
+    let of = |slot: &Slot| if slot.spec.load.is_some() { slot.spec.allowed } else { slot.spec.cpus }.to_vec();
+    let all: Vec<Vec<u32>> = slots.iter().map(of).collect();
+    if all.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    BTreeSet::from_iter(all.into_iter().flatten()).into_iter().collect()
 }
