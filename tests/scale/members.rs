@@ -115,6 +115,27 @@ fn a_child_that_sets_its_own_affinity_is_reported() {
 }
 
 #[test]
+fn the_cpu_time_of_a_forking_parent_is_that_of_no_process_with_threads() {
+    let lab = lab();
+    for mode in ["fork", "threads"] {
+        let run = format!("{mode} {{processes}} {{events}} event=20000 spin=2");
+        let options = format!("--mode {mode} --processes 2 --events 8 --rounds 1 --warmup 0 --memory=0");
+        for run in
+            runs(&measured(&lab, "x86-64", &run, &options)).iter().filter(|run| run["purpose"] == "timed")
+        {
+            let parent = run["parent_cpu_ns"].as_u64();
+            // The parent only forks and waits.
+            let is_small = parent.is_some_and(|parent| 4 * parent < run["cpu_ns"].as_u64().unwrap());
+            assert!(if mode == "fork" { is_small } else { parent.is_none() }, "{run}");
+            // Only reports of exits, for root, have the end of a child or thread.
+            for member in run["members"].as_array().unwrap() {
+                assert_eq!(member["ended_ns"].is_null(), !is_root(), "{run}");
+            }
+        }
+    }
+}
+
+#[test]
 fn two_hundred_processes_are_all_accounted_for() {
     let _alone = alone();
     let lab = lab();

@@ -279,7 +279,7 @@ fn check_members(folder: &Path, runs: &[GroupRun]) {
             number(member.pid.into()),
             member.cpu.map_or(Value::Null, |cpu| number(cpu.into())),
             number(member.began_ns),
-            number(member.ended_ns),
+            member.ended_ns.map_or(Value::Null, number),
             number(member.cpu_ns),
             number(member.exact.into()),
             member.max_rss.map_or(Value::Null, number),

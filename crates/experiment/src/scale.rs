@@ -266,7 +266,8 @@ pub struct GroupRun {
     /// CPU time of the load on other CPUs; not recorded.
     #[serde(skip)]
     pub load_cpu_ns: u64,
-    /// Of it: that of the process that forked the members, by itself. Absent where it is not known, or there is none.
+    /// Of `cpu_ns`: that of the process that forked the children, by itself. Absent where it is not known, and for jobs and threads, which
+    /// have no such process.
     #[serde(default)]
     pub parent_cpu_ns: Option<u64>,
     /// Its tasks' waiting for CPUs; absent in campaigns recorded without it.
@@ -352,8 +353,8 @@ pub struct Member {
     pub moved_to: Option<String>,
     /// When it began, from the run's start.
     pub began_ns: u64,
-    /// When it ended.
-    pub ended_ns: u64,
+    /// When it ended; absent where nothing reported its end.
+    pub ended_ns: Option<u64>,
     /// Its CPU time, with what it started itself.
     pub cpu_ns: u64,
     /// The CPU time is that of its end; otherwise it was read last at some moment before.

@@ -20,9 +20,8 @@ struct Task {
     parent: u32,
     /// It was reparented to the launcher when its own parent had ended.
     is_orphan: bool,
-    /// When it was first seen and last, CLOCK_MONOTONIC.
+    /// When it was first seen, CLOCK_MONOTONIC.
     first_ns: u64,
-    last_ns: u64,
     /// It was alive at the last look.
     lives: bool,
     /// Its CPU time when it was last seen.
@@ -41,7 +40,6 @@ impl Task {
             parent,
             is_orphan: false,
             first_ns,
-            last_ns: first_ns,
             lives: false,
             cpu_ns: 0,
             put_on: None,
@@ -133,7 +131,6 @@ impl ProcessTree {
             });
             // Its parent may have ended since it was first seen.
             task.is_orphan |= is_orphan;
-            task.last_ns = at_ns;
             task.lives = true;
             task.is_wrapper = snapshot.is_wrapper;
         }
@@ -477,9 +474,9 @@ impl ProcessTree {
             let last = own.iter().find(|(exit, _)| exit.pid == *pid);
             let (began, ended) = match last {
                 Some((exit, reported_ns)) => {
-                    (reported_ns.saturating_sub(exit.elapsed_ns).max(began_ns), *reported_ns)
+                    (reported_ns.saturating_sub(exit.elapsed_ns).max(began_ns), Some(*reported_ns))
                 }
-                None => (task.first_ns, task.last_ns),
+                None => (task.first_ns, None),
             };
             let reported: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
             // The kernel reports an exit with the CPU time as of the last tick or switch.
@@ -498,7 +495,7 @@ impl ProcessTree {
                 cpu: None,
                 moved_to: task.moved_to.clone(),
                 began_ns: began.saturating_sub(began_ns),
-                ended_ns: ended.saturating_sub(began_ns),
+                ended_ns: ended.map(|ended| ended.saturating_sub(began_ns)),
                 cpu_ns,
                 exact,
                 max_rss: last.map(|(exit, _)| exit.max_rss).filter(|_| !is_threads),
@@ -541,7 +538,7 @@ fn merged(cpu: Option<u32>, mut tasks: Vec<Member>) -> Option<Member> {
         others: tasks.iter().skip(1).map(|task| task.pid).collect(),
         moved_to: tasks.iter().find_map(|task| task.moved_to.clone()),
         began_ns: tasks.iter().map(|task| task.began_ns).min().unwrap_or(0),
-        ended_ns: tasks.iter().map(|task| task.ended_ns).max().unwrap_or(0),
+        ended_ns: tasks.iter().map(|task| task.ended_ns).max_by_key(|at| at.unwrap_or(u64::MAX)).flatten(),
         cpu_ns: tasks.iter().map(|task| task.cpu_ns).sum(),
         exact: tasks.iter().all(|task| task.exact),
         max_rss: tasks.iter().filter_map(|task| task.max_rss).max(),

@@ -77,7 +77,7 @@ pub(super) fn accounted(
         check_members(&mut run, &tree, &exits, &done);
         // Exits are reported a moment after they happen.
         let end = run.elapsed_ns;
-        run.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
+        run.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.map(|at| at.min(end)));
     }
     // The time until they were killed is not that of their work.
     if run.is_sound() {
@@ -178,7 +178,7 @@ fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
             cpu: task.cpus.first().copied(),
             moved_to: None,
             began_ns: began.saturating_sub(first),
-            ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
+            ended_ns: Some((began + reply.wall.as_nanos() as u64).saturating_sub(first)),
             cpu_ns: (reply.user + reply.system).as_nanos() as u64,
             exact: true,
             max_rss: Some(reply.max_rss),

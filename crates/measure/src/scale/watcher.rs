@@ -104,7 +104,7 @@ impl Watcher {
         }
     }
 
-    /// The CPU time of each task of the members, and of the parent if it is not a member, after all have
+    /// The CPU time of each task of the members, and of the process that forked them if it is not a member, after all have
     /// ended.
     pub(super) fn counted(&mut self) -> (BTreeMap<u32, Counted>, Option<u64>) {
         let mut counted = std::mem::take(&mut self.counted);
@@ -112,7 +112,8 @@ impl Watcher {
             counted.extend(counter.read().map(|ns| (*pid, ns)));
         }
         self.counters.clear();
-        let parent = self.tree.parent().filter(|parent| !self.tree.member_pids().contains(parent));
+        let is_parent = |parent: &u32| self.mode == Mode::Fork && !self.tree.member_pids().contains(parent);
+        let parent = self.tree.parent().filter(is_parent);
         let last = |pid: u32| self.waits.process(pid).map(|reading| reading.ran_ns);
         let of_parent = parent.and_then(|pid| {
             self.parents

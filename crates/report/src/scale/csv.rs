@@ -74,7 +74,7 @@ pub fn write(report: &Scaling, to: &mut impl Write) -> Result<(), ::csv::Error> 
                 place.to_string(),
                 or_empty(member.cpu.map(u64::from)),
                 member.began_ns.to_string(),
-                member.ended_ns.to_string(),
+                or_empty(member.ended_ns),
                 member.cpu_ns.to_string(),
                 or_empty(member.max_rss),
                 or_empty(member.reported.map(|reported| reported.events)),

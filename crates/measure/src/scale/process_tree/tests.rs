@@ -184,7 +184,7 @@ fn a_member_is_accounted_with_its_descendants() {
     };
     let exits = [(exit(12, 11, 5, 0), 180), (exit(11, 10, 20, 11), 190), (exit(10, 1, 100, 0), 200)];
     let members = tree.members(90, &exits, &BTreeMap::new());
-    assert_eq!((members[0].cpu_ns, members[0].began_ns, members[0].ended_ns), (25, 50, 100));
+    assert_eq!((members[0].cpu_ns, members[0].began_ns, members[0].ended_ns), (25, 50, Some(100)));
     assert_eq!(tree.failures(&exits), [(0, 11)]);
 }
 
