@@ -115,6 +115,16 @@ fn a_child_that_sets_its_own_affinity_is_reported() {
 }
 
 #[test]
+fn a_job_that_sets_its_own_affinity_is_reported() {
+    let lab = lab();
+    let run = "alone {processes} {events} event=100000 pin=0";
+    let output = once(&lab, run, "--mode jobs --processes 2 --placement 1,0 --events 8");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    assert!(output.stdout.contains("job 0 was put on CPU 1 and put itself on 0"), "{output:?}");
+    assert!(!output.stdout.contains("job 1 was put on"), "{output:?}");
+}
+
+#[test]
 fn the_cpu_time_of_a_forking_parent_is_that_of_no_process_with_threads() {
     let lab = lab();
     for mode in ["fork", "threads"] {

@@ -349,8 +349,7 @@ impl ProcessTree {
     pub fn found_on(&mut self, pid: u32, cpus: &[u32]) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             if task.put_on.as_deref().is_some_and(|put_on| put_on != cpus) {
-                let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
-                task.moved_to = Some(names.join(","));
+                task.moved_to = Some(names_of(cpus));
                 self.lanes.fix(pid);
             }
         }
@@ -527,6 +526,12 @@ impl ProcessTree {
             .filter_map(|(exit, _)| Some((members.iter().position(|pid| *pid == exit.pid)?, exit.status)))
             .collect()
     }
+}
+
+/// CPUs as a report lists them.
+pub fn names_of(cpus: &[u32]) -> String {
+    let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    names.join(",")
 }
 
 /// The tasks of a lane as one member: it has the number of the task that used most CPU time.

@@ -14,7 +14,7 @@ use crate::run::sample::left_working;
 use crate::scale::group_memory::Running;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
-use crate::scale::process_tree::ProcessTree;
+use crate::scale::process_tree::{names_of, ProcessTree};
 use crate::scale::reported_events::{parents, tell, Told};
 use crate::scale::waits::{self, Reading, Waits, Whole};
 use crate::scale::watcher::Watcher;
@@ -43,7 +43,7 @@ pub(super) fn accounted(
     earlier: &Earlier,
 ) -> GroupRun {
     let (counted, parent_cpu_ns) = watcher.counted();
-    let Watcher { mut tree, camera, pipes, remarks, mut waits, .. } = watcher;
+    let Watcher { mut tree, camera, pipes, remarks, mut waits, moved_jobs, .. } = watcher;
     let load = result.done.iter().zip(tasks).filter(|(_, task)| task.load);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
@@ -67,7 +67,7 @@ pub(super) fn accounted(
             .push("so many processes ended at once that the kernel dropped some of its accounts".into());
     }
     if spec.cell.mode == Mode::Jobs {
-        run.members = jobs(&done, first);
+        run.members = jobs(&done, first, &moved_jobs);
     } else {
         exits.retain(|(exit, reported_ns)| reported_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
         tree.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
@@ -168,15 +168,15 @@ fn remark_on_start_and_end(run: &mut GroupRun, done: &[(Done, &Task)], first: u6
 }
 
 /// One member for each job.
-fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
-    let member = |(done, task): &(Done, &Task)| {
+fn jobs(done: &[(Done, &Task)], first: u64, moved: &BTreeMap<usize, Vec<u32>>) -> Vec<Member> {
+    let member = |(index, (done, task)): (usize, &(Done, &Task))| {
         let reply = &done.reply;
         let began = reply.began.as_nanos() as u64;
         Member {
             pid: reply.pid,
             others: Vec::new(),
             cpu: task.cpus.first().copied(),
-            moved_to: None,
+            moved_to: moved.get(&index).map(|cpus| names_of(cpus)),
             began_ns: began.saturating_sub(first),
             ended_ns: Some((began + reply.wall.as_nanos() as u64).saturating_sub(first)),
             cpu_ns: (reply.user + reply.system).as_nanos() as u64,
@@ -185,7 +185,7 @@ fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
             reported: None,
         }
     };
-    done.iter().map(member).collect()
+    done.iter().enumerate().map(member).collect()
 }
 
 /// All requested children or threads must have existed, and have ended well.

@@ -67,7 +67,8 @@ pub fn new_tasks(mode: Mode, parent: u32, known: &dyn Fn(u32) -> bool) -> (Vec<T
     (snapshots, living)
 }
 
-fn is_wrapper(program: Option<&Path>) -> bool {
+/// Whether a program only starts others.
+pub fn is_wrapper(program: Option<&Path>) -> bool {
     let name = program.and_then(|path| path.file_name());
     name.is_some_and(|name| WRAPPERS.iter().any(|wrapper| name == *wrapper))
 }

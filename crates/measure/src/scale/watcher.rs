@@ -1,7 +1,7 @@
 //! Watches a run: finds the tasks and sets their CPUs, reads how long they waited for a CPU, reads
 //! marks, and has memory read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
@@ -44,6 +44,10 @@ pub(super) struct Watcher {
     mode: Mode,
     expected: usize,
     pins: bool,
+    /// The CPU of each member.
+    cpus: Vec<u32>,
+    /// The CPUs that each job chose by itself, where it did.
+    pub(super) moved_jobs: BTreeMap<usize, Vec<u32>>,
     /// CPUs that may be used at all.
     allowed: Vec<u32>,
     pub(super) tree: ProcessTree,
@@ -80,6 +84,8 @@ impl Watcher {
             mode: cell.mode,
             expected: cell.processes,
             pins: !spec.cpus.is_empty(),
+            cpus: spec.cpus.to_vec(),
+            moved_jobs: BTreeMap::new(),
             allowed: spec.allowed.to_vec(),
             tree: ProcessTree::new(cell.mode, cell.processes, spec.cpus),
             camera: (spec.purpose == Purpose::Memory)
@@ -291,13 +297,32 @@ impl Watcher {
         }
     }
 
-    /// Reads how long jobs have waited; no affinity is set.
+    /// Notes the job whose processes set their own affinity. The launcher had put it on its CPU.
+    fn find_moved_job(&mut self, index: usize, launcher: u32) {
+        let Some(cpu) = self.cpus.get(index % self.cpus.len().max(1)).copied() else { return };
+        let mut found = BTreeSet::new();
+        for (pid, parent) in descendants::descendants(launcher) {
+            let program = descendants::program(pid);
+            let is_begun = parent != launcher || program.is_some() && program != self.launcher_file;
+            if is_begun && !task_snapshot::is_wrapper(program.as_deref()) {
+                found.extend(affinity::affinity(pid).unwrap_or_default());
+            }
+        }
+        if !found.is_empty() && !found.iter().eq(&[cpu]) {
+            self.moved_jobs.insert(index, found.into_iter().collect());
+        }
+    }
+
+    /// Reads how long jobs have waited, and where they are; no affinity is set.
     fn look_at_jobs(&mut self, launchers: &[u32]) {
         let began = Instant::now();
         if self.launcher_file.is_none() {
             self.launcher_file = launchers.first().and_then(|launcher| descendants::program(*launcher));
         }
         self.waits.look(launchers, self.launcher_file.as_ref());
+        for (index, &launcher) in launchers.iter().enumerate() {
+            self.find_moved_job(index, launcher);
+        }
         let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
         self.look_again = gap.max(began.elapsed() * PAUSE);
     }
