@@ -1,6 +1,6 @@
 //! CPUs that other programs, a quota or a load have: such cells are withheld, with the reason.
 
-use super::{every_shape, lab, once, pooled, pools, row, runs, table};
+use super::{every_shape, lab, measured, once, pooled, pools, row, runs, table};
 use crate::laboratory::alone::alone;
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, unfolded, Laboratory};
@@ -73,6 +73,44 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
         let text = unfolded(&lab.widthwise("report").stdout);
         assert!(text.contains("Withheld: with 1, for "), "{text}");
         assert!(!text.contains("highest throughput measured"), "{text}");
+    }
+}
+
+/// Members that chose one CPU wait for each other there. Whoever has another takes nothing from them.
+#[test]
+fn members_that_chose_one_cpu_lost_nothing_to_a_program_on_another() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return skipped("two CPUs are needed");
+    }
+    let _alone = alone();
+    let cpus = two_cpus(&pools());
+    let lab = lab();
+    let _competitor = Competitors::on(&cpus[1..], 1);
+    for (mode, how) in [("fork", "fork"), ("jobs", "alone")] {
+        let run = format!("{how} {{processes}} {{events}} event=40000 spin=2 pin={}", cpus[0]);
+        let options = format!(
+            "--mode {mode} --processes 2 --placement {},{} --events 8 --rounds 2 --warmup 0 --memory=0 --check off",
+            cpus[1], cpus[0]
+        );
+        let report = measured(&lab, "x86-64", &run, &options);
+        for run in runs(&report).iter().filter(|run| run["purpose"] == "timed") {
+            let wait = &run["cpu_wait"];
+            let of = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{run}"));
+            assert_eq!((of(&wait["cpus"]), of(&wait["wanting"])), (1, 2), "{mode}: {run}");
+            // One CPU has no more time than passes.
+            let (passed, used) = (of(&run["elapsed_ns"]), of(&run["cpu_ns"]));
+            let uncertain = of(&wait["uncertain_ns"]) + 20_000_000;
+            assert!(of(&wait["others_ns"]) + used <= passed + uncertain, "{mode}: {run}");
+            if let Some(most) = wait["most_lost_ns"].as_u64() {
+                assert!(most + used <= passed + 30_000_000, "{mode}: {run}");
+            }
+        }
+        let row = row(table(&report, "x86-64", mode), 2);
+        if row["throughput"]["verdict"] == "withheld" {
+            let others = row["waiting"]["others"].as_f64().unwrap();
+            assert!(others > 0.02, "{mode}: {row}");
+            return skipped(row["throughput"]["reason"].as_str().unwrap());
+        }
     }
 }
 
@@ -183,6 +221,43 @@ fn a_cell_limited_by_a_quota_is_withheld() {
     let row = row(table(&report, "x86-64", "threads"), 2);
     assert_eq!(row["throughput"]["verdict"], "withheld", "{row}");
     let reason = row["throughput"]["reason"].as_str().unwrap();
+    // If others used even more, they are named.
+    let is_reported = reason.contains("because the CPU quota of their cgroup was used up");
+    assert!(is_reported || others > throttled / 2, "{reason}: {throttled}, {others}");
+}
+
+/// A program may have a quota in a group of its own, in which Widthwise is not.
+#[test]
+fn a_quota_of_the_programs_own_group_is_known() {
+    let name = format!("widthwise-test-own-{}", std::process::id());
+    let Some(group) = group_with_quota(&name) else {
+        return skipped("no control group can be given a CPU quota here");
+    };
+    let _alone = alone();
+    let lab = pools();
+    let run = format!(
+        "sh -c 'echo $$ > {}/cgroup.procs; exec {{build}}/pools alone 1 300 {}'",
+        group.display(),
+        lab.path("truth").display()
+    );
+    let words = ["scale", "pools.c", "--flags=-pthread", "--abi", "x86-64", "--mode", "jobs", "--run", &run];
+    let more = "--processes 1 --rounds 2 --warmup 0 --memory=0 --check off --json".split(' ');
+    let output = lab.widthwise(&words.into_iter().chain(more).collect::<Vec<_>>()[..]);
+    let removed = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::fs::remove_dir(&group).is_ok()
+    });
+    assert!(removed, "{} is still used", group.display());
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let report = output.json();
+    let sum = |key: &str| runs(&report).iter().map(|run| run["cpu_wait"][key].as_u64().unwrap()).sum::<u64>();
+    let (throttled, others) = (sum("throttled_ns"), sum("others_ns"));
+    if throttled == 0 && others > 0 {
+        return skipped("other programs had the CPUs, so that the quota was not reached");
+    }
+    assert!(throttled > 0);
+    let row = row(table(&report, "x86-64", "jobs"), 1);
+    let reason = row["throughput"]["reason"].as_str().unwrap_or_else(|| panic!("{row}"));
     // If others used even more, they are named.
     let is_reported = reason.contains("because the CPU quota of their cgroup was used up");
     assert!(is_reported || others > throttled / 2, "{reason}: {throttled}, {others}");

@@ -321,9 +321,13 @@ pub struct CpuWait {
     /// campaigns recorded without it.
     #[serde(default)]
     pub unread_ns: u64,
-    /// Why the two are not known.
+    /// How much of `waited_ns` can have been for others: members on the same CPU waited for each other while one of them ran. Absent where
+    /// members had no CPUs of their own, or the waiting is not known, and in campaigns recorded without it.
+    #[serde(default)]
+    pub most_lost_ns: Option<u64>,
+    /// Why the waiting is not known.
     pub unknown: Option<String>,
-    /// CPU time of all other programs on the CPUs of the cell.
+    /// CPU time of all other programs on the CPUs of the cell; where members chose other CPUs themselves, on those.
     pub others_ns: u64,
     /// Time for which the cgroup's CPU quota was used up, over all CPUs.
     pub throttled_ns: u64,
@@ -331,7 +335,7 @@ pub struct CpuWait {
     pub stolen_ns: u64,
     /// How far `others_ns` and `stolen_ns` may be off, since the kernel counts them in ticks.
     pub uncertain_ns: u64,
-    /// CPUs of the cell.
+    /// How many these CPUs are.
     pub cpus: usize,
     /// The most tasks that wanted a CPU at the same time, of those that wanted one for more than a twentieth of the run: if
     /// these are more than the CPUs, they waited for each other.

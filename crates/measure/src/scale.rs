@@ -7,6 +7,7 @@ mod group_memory;
 mod group_run;
 mod group_spec;
 mod launcher_pool;
+mod left_to_others;
 mod process_tree;
 mod reported_events;
 mod result;

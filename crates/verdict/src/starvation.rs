@@ -2,7 +2,8 @@
 //! other programs used them, the cell is withheld.
 //!
 //! Waiting for a CPU alone is no reason: with more tasks than CPUs, tasks wait for each other. Only waiting due to
-//! other programs counts: at most the CPU time that these used on the same CPUs.
+//! other programs counts: at most the CPU time that these used on the same CPUs, and at most what the tasks left of their CPUs while
+//! they were there. Where tasks may have waited for each other, the share is such a bound, and its words say so.
 //!
 //! The kernel may count that time in ticks, which are longer than a short run. Such runs are no evidence for or against others: the
 //! cell is withheld as too short if its tasks may have lost too much. They cannot have lost the time for which they ran.
@@ -30,6 +31,8 @@ pub struct Waiting {
     pub lost: f64,
     /// That is the share of the one task that waited longest: all together lost less than withholds a cell.
     pub of_one: bool,
+    /// Tasks may have waited for each other: `lost` is what they lost at most.
+    pub at_most: bool,
     /// The runs are too short to tell who had the CPUs: `lost` is what tasks may have lost at most.
     pub too_short: bool,
     /// Who took most of it.
@@ -62,8 +65,10 @@ pub struct Starved {
     pub lost: u16,
     /// Who used their CPUs.
     pub taker: Taker,
-    /// How long they waited is unknown: they lost at most that.
+    /// They lost at most that.
     pub at_most: bool,
+    /// Even how long they waited is unknown.
+    pub is_unknown: bool,
     /// One of them lost that.
     pub of_one: bool,
     /// The runs are too short to tell whether they lost it.
@@ -82,7 +87,7 @@ impl Waiting {
         if recorded.is_empty() {
             return None;
         }
-        let LostWaiting { of_all, of_one, is_quota } = lost_waiting(&judged);
+        let LostWaiting { of_all, of_one, at_most, is_quota } = lost_waiting(&judged);
         let all: Vec<&(&GroupRun, &CpuWait)> = recorded.iter().collect();
         let elapsed: f64 = recorded.iter().map(|(run, _)| run.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
@@ -104,6 +109,7 @@ impl Waiting {
             unknown: unknown.filter(|_| waited.is_none()),
             lost: (by_wait + by_host).min(1.0),
             of_one: is_one,
+            at_most,
             too_short: unclear.is_some(),
             taker: Taker::of(by_wait, by_host, is_quota),
             others: (others / capacity.max(1.0)).min(1.0),
@@ -113,9 +119,10 @@ impl Waiting {
     /// Whether a cell of so many processes is withheld, and why.
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
-        let at_most = self.waited.is_none();
-        let (taker, of_one, too_short) = (self.taker, self.of_one, self.too_short);
-        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker, at_most, of_one, too_short })
+        let is_unknown = self.waited.is_none();
+        let Waiting { taker, of_one, at_most, too_short, .. } = *self;
+        let starved = Starved { processes, lost, taker, at_most, is_unknown, of_one, too_short };
+        (self.lost > MOST_LOST).then_some(starved)
     }
 }
 
@@ -150,6 +157,8 @@ struct LostWaiting {
     of_all: f64,
     /// Of the one that waited longest.
     of_one: f64,
+    /// These are bounds.
+    at_most: bool,
     /// A quota had most of it.
     is_quota: bool,
 }
@@ -195,7 +204,14 @@ fn elapsed(waits: &[&(&GroupRun, &CpuWait)]) -> f64 {
     waits.iter().map(|(run, _)| run.elapsed_ns as f64).sum::<f64>().max(1.0)
 }
 
-/// What tasks lost by waiting for others. Tasks whose waiting was not read may have waited whenever they did not run.
+/// For how long the tasks of a run can have waited for others. Tasks whose waiting was not read may have waited whenever they did not
+/// run.
+fn may_have_waited(run: &GroupRun, wait: &CpuWait) -> u64 {
+    let waited = wait.waited_ns.unwrap_or_else(|| unused_ns(run, wait));
+    waited.min(wait.most_lost_ns.unwrap_or(u64::MAX))
+}
+
+/// What tasks lost by waiting for others.
 fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> LostWaiting {
     let others = sum(waits, |wait| wait.others_ns);
     let throttled = sum(waits, |wait| wait.throttled_ns);
@@ -204,13 +220,15 @@ fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> LostWaiting {
     // may have waited for each other, or not at all, lost at most what other programs used.
     let is_unsure = waits.iter().any(|(_, wait)| is_unsure(wait));
     let most = if is_unsure { used_by_others(waits) - uncertain } else { others + throttled + uncertain };
-    let waited =
-        waits.iter().map(|(run, wait)| wait.waited_ns.unwrap_or_else(|| unused_ns(run, wait)) as f64);
-    let lost = waited.sum::<f64>().min(most).max(0.0);
-    let longest = sum(waits, |wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
+    let waited = waits.iter().map(|(run, wait)| may_have_waited(run, wait) as f64);
+    let waited: f64 = waited.sum();
+    let lost = waited.min(most).max(0.0);
+    let longest = sum(waits, |wait| wait.longest_ns.unwrap_or(0)).min(waited).min(most).max(0.0);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
     let of_one = if is_unsure { 0.0 } else { longest / elapsed(waits) };
-    LostWaiting { of_all: share_of_time(lost, waits), of_one, is_quota: throttled > others }
+    // Whoever had the CPU of tasks that a quota had stopped took nothing from them.
+    let is_quota = throttled > 0.0 && throttled >= lost - throttled;
+    LostWaiting { of_all: share_of_time(lost, waits), of_one, at_most: is_unsure, is_quota }
 }
 
 /// The share of their time that tasks may have lost by waiting for others at most, where the runs are too short to tell: the ticks
@@ -223,7 +241,8 @@ fn may_have_lost(waits: &[&(&GroupRun, &CpuWait)]) -> Option<f64> {
     let most = (used_by_others(waits) + uncertain).max(0.0);
     let waited = |(run, wait): &&(&GroupRun, &CpuWait)| {
         let unused = unused_ns(run, wait);
-        wait.waited_ns.map_or(unused, |waited| unused.min(waited + wait.unread_ns)) as f64
+        let read = wait.waited_ns.map(|_| may_have_waited(run, wait));
+        read.map_or(unused, |waited| unused.min(waited + wait.unread_ns)) as f64
     };
     Some(share_of_time(waits.iter().map(waited).sum::<f64>().min(most), waits))
 }
@@ -254,7 +273,8 @@ impl fmt::Display for Starved {
         let (processes, percent) = (self.processes, self.percent());
         let (tasks, their) = if self.of_one { ("one of the tasks", "its") } else { ("the tasks", "their") };
         // Waiting, and the host's steal time, in which tasks do not count as waiting.
-        let (lacked, up_to) = if self.at_most { ("may have lacked", "up to ") } else { ("lacked", "") };
+        let lacked = if self.is_unknown { "may have lacked" } else { "lacked" };
+        let up_to = if self.at_most || self.is_unknown { "up to " } else { "" };
         let taker = self.taker;
         if self.too_short {
             return write!(
@@ -371,8 +391,14 @@ mod tests {
         };
         let found = of(crowded.clone());
         assert_eq!((found.starved(6), found.waited.map(|share| (100.0 * share).round())), (None, Some(67.0)));
-        // Unless others had the CPUs, too.
-        assert!(of(CpuWait { others_ns: 900 * MS, ..crowded }).starved(6).is_some());
+        // Unless others had the CPUs, too: for some of the waiting, it is not known how much.
+        let others = CpuWait { others_ns: 900 * MS, ..crowded };
+        assert_eq!(
+            of(others.clone()).starved(6).unwrap().to_string(),
+            "with 6, for up to 46 % of their time the tasks lacked a CPU that other programs had"
+        );
+        // The tasks left nothing of their CPUs while they were there: others had them before, or others of them.
+        assert_eq!(of(CpuWait { most_lost_ns: Some(20 * MS), ..others }).starved(6), None);
     }
 
     #[test]
@@ -386,6 +412,13 @@ mod tests {
         let waits = CpuWait { waited_ns: Some(800 * MS), longest_ns: Some(400 * MS), ..wait() };
         let quota = of(CpuWait { throttled_ns: 800 * MS, ..waits.clone() }).starved(2).unwrap();
         assert_eq!((quota.taker, quota.lost), (Taker::Quota, 444));
+        // Whoever had the CPUs meanwhile took nothing from the tasks.
+        let filled = CpuWait { throttled_ns: 700 * MS, others_ns: 900 * MS, ..waits };
+        assert_eq!(of(filled.clone()).starved(2).unwrap().taker, Taker::Quota);
+        assert_eq!(
+            of(CpuWait { throttled_ns: 300 * MS, ..filled }).starved(2).unwrap().taker,
+            Taker::Programs
+        );
         let host = CpuWait { waited_ns: Some(0), longest_ns: Some(0), stolen_ns: 110 * MS, ..wait() };
         let host = of(host).starved(2).unwrap();
         assert_eq!((host.taker, host.lost), (Taker::Host, 100));

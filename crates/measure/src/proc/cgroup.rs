@@ -1,6 +1,7 @@
 //! A control group for a campaign's programs, where one may be made. It ends a process tree atomically, and
 //! limits programs that fork without end. Without it, process groups and a watch are a best effort.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -103,11 +104,15 @@ pub struct Throttling {
 impl Throttling {
     /// Finds the statistics of the quotas that apply here.
     pub fn find() -> Throttling {
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Throttling::of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
+    }
+
+    /// Likewise of a process with that text in `/proc/PID/cgroup`.
+    fn of(own: &str) -> Throttling {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut files = Vec::new();
         for (kind, controller) in [("cgroup2", ""), ("cgroup", "cpu")] {
-            let Some(mut folder) = place(&mounts, &own, kind, controller) else { continue };
+            let Some(mut folder) = place(&mounts, own, kind, controller) else { continue };
             while folder.join("cgroup.procs").exists() {
                 files.push(folder.join("cpu.stat"));
                 if !folder.pop() {
@@ -127,6 +132,41 @@ impl Throttling {
     pub fn since(&self, before: &[u64]) -> Duration {
         let passed = self.read().into_iter().zip(before).map(|(now, then)| now.saturating_sub(*then));
         Duration::from_nanos(passed.max().unwrap_or(0))
+    }
+}
+
+/// Reads for how long the quotas of groups have throttled tasks that programs put themselves into: groups in which we are not.
+#[derive(Debug)]
+pub(crate) struct OwnQuotas {
+    /// The statistics that are read already.
+    known: BTreeSet<PathBuf>,
+    /// By the text of `/proc/PID/cgroup`: what is read, what it was at first, and the time since.
+    groups: BTreeMap<String, (Throttling, Vec<u64>, Duration)>,
+}
+
+impl OwnQuotas {
+    pub fn new() -> OwnQuotas {
+        OwnQuotas { known: Throttling::find().files.into_iter().collect(), groups: BTreeMap::new() }
+    }
+
+    /// Looks which group a process is in.
+    pub fn find(&mut self, process: u32) {
+        let Ok(own) = fs::read_to_string(format!("/proc/{process}/cgroup")) else { return };
+        if self.groups.contains_key(&own) {
+            return;
+        }
+        let mut throttling = Throttling::of(&own);
+        throttling.files.retain(|file| self.known.insert(file.clone()));
+        let before = throttling.read();
+        self.groups.insert(own, (throttling, before, Duration::ZERO));
+    }
+
+    /// The time until now, over all groups. That of a group that is gone remains.
+    pub fn read(&mut self) -> Duration {
+        for (throttling, before, passed) in self.groups.values_mut() {
+            *passed = throttling.since(before).max(*passed);
+        }
+        self.groups.values().map(|(_, _, passed)| *passed).sum()
     }
 }
 

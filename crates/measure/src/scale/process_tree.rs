@@ -4,7 +4,7 @@
 //! [`ProcessTree::seen`] takes what is found in `/proc` and decides; it returns the affinities to set. Exact
 //! times come from taskstats at the end ([`ProcessTree::members`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
@@ -209,9 +209,10 @@ impl ProcessTree {
         self.lanes.lane(pid)
     }
 
-    /// The CPUs of each member that has set its own affinity.
-    pub fn moved_to(&self) -> impl Iterator<Item = &str> {
-        self.tasks.values().filter_map(|task| task.moved_to.as_deref())
+    /// All CPUs that a task was put on, and when it was found, if it was while it lived.
+    pub fn was_on(&self, pid: u32) -> Option<(BTreeSet<u32>, u64)> {
+        let task = self.tasks.get(&pid).filter(|task| !task.was_on.is_empty())?;
+        Some((task.was_on.iter().flatten().copied().collect(), task.first_ns))
     }
 
     /// The parent and the members: the tasks with the same parent. Of several parents it is the first, from

@@ -14,6 +14,7 @@ use crate::run::sample::left_working;
 use crate::scale::group_memory::Running;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
+use crate::scale::left_to_others::{most_lost, Use};
 use crate::scale::process_tree::{names_of, ProcessTree};
 use crate::scale::reported_events::{parents, tell, Told};
 use crate::scale::waits::{self, Reading, Waits, Whole};
@@ -43,20 +44,23 @@ pub(super) fn accounted(
     earlier: &Earlier,
 ) -> GroupRun {
     let (counted, parent_cpu_ns) = watcher.counted();
+    let own_throttled_ns = watcher.own_quotas.read().as_nanos() as u64;
     let Watcher { mut tree, camera, pipes, remarks, mut waits, moved_jobs, .. } = watcher;
     let load = result.done.iter().zip(tasks).filter(|(_, task)| task.load);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
-    let around = HookFailed {
+    let mut around = Around {
+        began_ns: 0,
         machine: result.machine,
         // Load is on the cell's CPUs only where these are the only ones.
         own_cpu_ns: result.own_cpu_ns + if spec.cpus.is_empty() { used_by_load } else { 0 },
-        throttled_ns: result.throttled_ns,
+        throttled_ns: result.throttled_ns + own_throttled_ns,
     };
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.load).collect();
     let mut run = ended(spec, &done);
     run.load_cpu_ns = used_by_load;
     let Some(first) = set_times(&mut run, &done, &exits) else { return run };
+    around.began_ns = first;
     let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
     waits.ended(&exits, &programs, exits_lost);
     run.remarks = remarks;
@@ -299,12 +303,17 @@ fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
 }
 
 /// The machine during a run.
-struct HookFailed {
+struct Around {
+    /// When the first program began.
+    began_ns: u64,
     machine: Option<(Snapshot, Snapshot)>,
     /// CPU time of the measuring processes.
     own_cpu_ns: u64,
     throttled_ns: u64,
 }
+
+/// The key of the threads that belong to no member.
+const NO_MEMBER: u64 = 1 << 32;
 
 /// Whether the tasks had to wait for their CPUs. The readings end so long before the run.
 fn cpu_wait(
@@ -312,25 +321,28 @@ fn cpu_wait(
     run: &GroupRun,
     tree: &ProcessTree,
     (waits, unread_ns): (&Waits, u64),
-    around: &HookFailed,
+    around: &Around,
 ) -> CpuWait {
+    let has_moved = run.members.iter().any(|member| member.moved_to.is_some());
     let asked = if spec.cpus.is_empty() { spec.allowed } else { spec.cpus };
-    let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
-    // A task that moved itself waits on another CPU.
-    let moved: BTreeSet<u32> =
-        tree.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
-    let has_moved = !moved.is_empty();
-    cpus.extend(moved);
+    // Members that moved themselves wait on other CPUs.
+    let cpus: BTreeSet<u32> = match has_moved {
+        true => run.members.iter().flat_map(cpus_of).collect(),
+        false => asked.iter().copied().collect(),
+    };
+    // A parent may then run elsewhere.
+    let of_members = run.members.iter().map(|member| member.cpu_ns).sum::<u64>();
+    let used_ns = if has_moved { of_members.min(run.cpu_ns) } else { run.cpu_ns };
     let others = around
         .machine
         .as_ref()
-        .map(|(before, after)| noise::others(before, after, &cpus, run.cpu_ns + around.own_cpu_ns));
+        .map(|(before, after)| noise::others(before, after, &cpus, used_ns + around.own_cpu_ns));
     let others = others.unwrap_or_default();
     // For one member: the waiting of all its threads, and of the threads that had its lane before.
     let group = |root: usize, process: u32, thread: u32| match spec.cell.mode {
         Mode::Jobs => root as u64,
-        Mode::Fork => tree.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
-        Mode::Threads => tree.lane(thread).map_or(1 << 32 | u64::from(thread), |lane| lane as u64),
+        Mode::Fork => tree.lane(process).map_or(NO_MEMBER | u64::from(process), |lane| lane as u64),
+        Mode::Threads => tree.lane(thread).map_or(NO_MEMBER | u64::from(thread), |lane| lane as u64),
     };
     let mut wait = CpuWait {
         others_ns: others.ran_ns,
@@ -338,8 +350,7 @@ fn cpu_wait(
         stolen_ns: others.stolen_ns,
         uncertain_ns: others.uncertain_ns,
         cpus: cpus.len(),
-        // Members that set their own affinity may have chosen the same CPU.
-        wanting: if has_moved { usize::MAX } else { waits.wanting(run.elapsed_ns / 20) },
+        wanting: waits.wanting(run.elapsed_ns / 20),
         ..CpuWait::default()
     };
     match waits.total(&group) {
@@ -355,14 +366,56 @@ fn cpu_wait(
             let waited = if waits.is_complete() { 1.0 } else { times };
             let whole = Whole { ran: times, waited, elapsed_ns: run.elapsed_ns };
             let waited = waits.waited_of_run(whole);
-            let longest = members.iter().map(|one| one.waited_of_run(whole)).max();
+            let longest = members.values().map(|one| one.waited_of_run(whole)).max();
             wait.longest_ns = longest.map(|longest| longest.min(waited));
+            let most = most_lost_of(run, tree, &members, whole, around.began_ns);
+            wait.most_lost_ns = most.map(|most| most.min(waited));
             wait.waited_ns = Some(waited);
             let left_ns = run.cpu_ns.saturating_sub(seen.ran_ns);
             wait.unread_ns = (unread_ns * wait.cpus as u64).saturating_sub(left_ns);
         }
     }
     wait
+}
+
+/// The CPUs on which a member could run, as far as it had some of its own.
+fn cpus_of(member: &Member) -> BTreeSet<u32> {
+    match &member.moved_to {
+        Some(moved) => moved.split(',').filter_map(|cpu| cpu.parse().ok()).collect(),
+        None => member.cpu.into_iter().collect(),
+    }
+}
+
+/// How much of the waiting can have been for others: of the members as they shared their CPUs, and all of the rest.
+fn most_lost_of(
+    run: &GroupRun,
+    tree: &ProcessTree,
+    waits: &BTreeMap<u64, Reading>,
+    whole: Whole,
+    began_ns: u64,
+) -> Option<u64> {
+    let is_jobs = run.cell.mode == Mode::Jobs;
+    let of_member = |(index, member): (usize, &Member)| {
+        let place = if is_jobs { Some(index) } else { tree.lane(member.pid) };
+        let waited_ns = waits.get(&(place? as u64)).map_or(0, |one| one.waited(whole));
+        let life = (member.began_ns, member.ended_ns.unwrap_or(run.elapsed_ns));
+        let mut of = Use { cpus: cpus_of(member), life, ran_ns: member.cpu_ns, waited_ns, elsewhere_ns: 0 };
+        for pid in std::iter::once(&member.pid).chain(&member.others).filter(|_| !is_jobs) {
+            match tree.was_on(*pid) {
+                Some((was_on, found_ns)) if member.moved_to.is_none() => {
+                    of.cpus.extend(was_on);
+                    let found_ns = found_ns.saturating_sub(began_ns + member.began_ns);
+                    of.elsewhere_ns += if member.others.is_empty() { found_ns } else { 0 };
+                }
+                Some(_) => {}
+                None => of.elsewhere_ns += life.1.saturating_sub(life.0),
+            }
+        }
+        (!of.cpus.is_empty()).then_some(of)
+    };
+    let members: Vec<Use> = run.members.iter().enumerate().map(of_member).collect::<Option<_>>()?;
+    let rest = waits.iter().filter(|(key, _)| **key >= NO_MEMBER).map(|(_, one)| one.waited(whole));
+    Some(rest.sum::<u64>() + most_lost(members))
 }
 
 /// Whether too little of the waiting was read to say anything of the rest.

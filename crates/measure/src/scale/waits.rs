@@ -64,8 +64,8 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Reads every thread of all processes that these launchers have started.
-    pub fn look(&mut self, launchers: &[u32], launcher_file: Option<&PathBuf>) {
+    /// Reads every thread of all processes that these launchers have started. `process` receives the number of each process.
+    pub fn look(&mut self, launchers: &[u32], launcher_file: Option<&PathBuf>, process: &mut dyn FnMut(u32)) {
         self.begin(clock::now());
         for (root, &launcher) in launchers.iter().enumerate() {
             for (pid, parent) in descendants::descendants(launcher) {
@@ -73,6 +73,7 @@ impl Waits {
                 if parent == launcher && descendants::program(pid).as_ref() == launcher_file {
                     continue;
                 }
+                process(pid);
                 for thread in descendants::threads(pid) {
                     if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&thread) {
                         continue;
@@ -176,7 +177,7 @@ impl Waits {
     }
 
     /// The total, and that of each group. `group` names the group of a program, process and thread.
-    pub fn total(&self, group: &dyn Fn(usize, u32, u32) -> u64) -> Option<(Reading, Vec<Reading>)> {
+    pub fn total(&self, group: &dyn Fn(usize, u32, u32) -> u64) -> Option<(Reading, BTreeMap<u64, Reading>)> {
         if self.unknown {
             return None;
         }
@@ -188,7 +189,7 @@ impl Waits {
             *of_group = of_group.plus(thread.whole());
         }
         // A kernel without such an account writes zeros.
-        (sum.ran_ns > 0).then(|| (sum, groups.into_values().collect()))
+        (sum.ran_ns > 0).then_some((sum, groups))
     }
 
     /// Whether the kernel has reported every program's exit: then all waiting is known. The CPU time is that of a task's last tick or
@@ -227,7 +228,12 @@ impl Reading {
         waited_ns.min(if ran_ns <= whole.elapsed_ns { whole.elapsed_ns - ran_ns } else { whole.elapsed_ns })
     }
 
-    /// Likewise of a single thread, which runs or waits for no longer than the run takes. If it seems to have run for clearly longer,
+    /// Its wait in such a run, be it of several threads at a time.
+    pub fn waited(self, whole: Whole) -> u64 {
+        self.times(whole).waited_ns
+    }
+
+    /// The wait in such a run of a single thread, which runs or waits for no longer than the run takes. If it seems to have run for clearly longer,
     /// what was not read is that of other threads.
     fn waited_alone(self, whole: Whole) -> u64 {
         let Reading { ran_ns, waited_ns } = self.times(whole);
@@ -292,7 +298,7 @@ mod tests {
         waits.take(0, 10, 11, reading(1, 0));
         assert_eq!(waits.thread(11), Some(reading(1, 0)));
         assert_eq!(waits.process(10), Some(reading(9, 4)));
-        let groups = vec![reading(8, 3), reading(1, 1)];
+        let groups = BTreeMap::from([(11, reading(8, 3)), (12, reading(1, 1))]);
         assert_eq!(waits.total(&|_, _, thread| u64::from(thread)), Some((reading(9, 4), groups)));
         assert_eq!(waits.wanting(3), 1);
     }
@@ -358,7 +364,7 @@ mod tests {
             exit(77, 77, 1, reading(900, 900)),
         ];
         waits.ended(&exits, &[10, 11], false);
-        let groups = vec![reading(12, 44), reading(3, 1)];
+        let groups = BTreeMap::from([(0, reading(12, 44)), (1, reading(3, 1))]);
         assert_eq!(waits.total(&|root, _, _| root as u64), Some((reading(15, 45), groups)));
         assert_eq!(waits.unread_ns(100), 0);
         // A report that was lost leaves what was read.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::scale::{Mode, Purpose};
 
 use crate::proc::affinity::{self, SetAffinity};
+use crate::proc::cgroup::OwnQuotas;
 use crate::proc::clock::now;
 use crate::proc::descendants;
 use crate::run::descriptors;
@@ -54,6 +55,7 @@ pub(super) struct Watcher {
     pub(super) camera: Option<GroupMemory>,
     pub(super) pipes: Vec<Marks>,
     pub(super) waits: Waits,
+    pub(super) own_quotas: OwnQuotas,
     launcher_file: Option<PathBuf>,
     load: Option<File>,
     newest_pid: Option<u32>,
@@ -92,6 +94,7 @@ impl Watcher {
                 .then(|| GroupMemory::new(spec.start.resolved_runtime())),
             pipes,
             waits: Waits::default(),
+            own_quotas: OwnQuotas::new(),
             launcher_file: None,
             load: File::open("/proc/loadavg").ok(),
             newest_pid: None,
@@ -228,7 +231,7 @@ impl Watcher {
         self.set_affinities(&changes);
         self.count_members(living.as_deref());
         if is_due {
-            self.waits.look(launchers, self.launcher_file.as_ref());
+            self.read_waits(launchers);
             changes.extend(self.judge());
             let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
             self.all_seen = Some((Instant::now(), gap.max(began.elapsed() * PAUSE)));
@@ -297,6 +300,13 @@ impl Watcher {
         }
     }
 
+    /// Reads how long all tasks have waited, and for how long a quota of their own group stopped them.
+    fn read_waits(&mut self, launchers: &[u32]) {
+        let quotas = &mut self.own_quotas;
+        self.waits.look(launchers, self.launcher_file.as_ref(), &mut |process| quotas.find(process));
+        self.own_quotas.read();
+    }
+
     /// Notes the job whose processes set their own affinity. The launcher had put it on its CPU.
     fn find_moved_job(&mut self, index: usize, launcher: u32) {
         let Some(cpu) = self.cpus.get(index % self.cpus.len().max(1)).copied() else { return };
@@ -319,7 +329,7 @@ impl Watcher {
         if self.launcher_file.is_none() {
             self.launcher_file = launchers.first().and_then(|launcher| descendants::program(*launcher));
         }
-        self.waits.look(launchers, self.launcher_file.as_ref());
+        self.read_waits(launchers);
         for (index, &launcher) in launchers.iter().enumerate() {
             self.find_moved_job(index, launcher);
         }
