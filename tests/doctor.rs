@@ -1,5 +1,7 @@
 //! `doctor`: its findings are true, and what is missing has a fix.
 
+use std::path::Path;
+
 use crate::laboratory;
 use crate::laboratory::fixture::Fixture;
 use crate::laboratory::{output_of, signal, until, Laboratory};
@@ -7,13 +9,34 @@ use serde_json::Value;
 
 /// Its findings here; computed once, since it takes some seconds. With `--json=FILE` nothing else is written.
 fn diagnosis(lab: &Laboratory) -> Value {
-    static DIAGNOSIS: Fixture = Fixture::new();
-    let folder = DIAGNOSIS.folder(lab, |lab| {
-        let output = lab.widthwise("doctor --json=doctor.json");
-        assert_eq!((output.status, output.stdout.as_str()), (Some(0), ""), "{output:?}");
-    });
-    let text = std::fs::read_to_string(folder.join("doctor.json")).unwrap();
+    let text = std::fs::read_to_string(diagnosed(lab).join("doctor.json")).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The folder with its findings in all formats.
+fn diagnosed(lab: &Laboratory) -> &'static Path {
+    static DIAGNOSIS: Fixture = Fixture::new();
+    DIAGNOSIS.folder(lab, |lab| {
+        let formats = "--json=doctor.json --csv=doctor.csv --markdown=doctor.md --html=doctor.html";
+        let output = lab.widthwise(&format!("doctor {formats}"));
+        assert_eq!((output.status, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+    })
+}
+
+#[test]
+fn a_row_of_each_format_is_a_line_of_the_text() {
+    let folder = diagnosed(&Laboratory::new());
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let (table, markdown, page) = (read("doctor.csv"), read("doctor.md"), read("doctor.html"));
+    let mut table = csv::Reader::from_reader(table.as_bytes());
+    let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    for subject in ["machine", "compilers", "x86-64", "x32", "i386", "counters", "topology", "noise"] {
+        let row = rows.iter().find(|row| &row[0] == subject).unwrap_or_else(|| panic!("{subject}: {rows:?}"));
+        let line = format!("| {subject} | {} | {} |", &row[1], &row[2]);
+        assert!(markdown.contains(&line), "{line}: {markdown}");
+        assert!(page.contains(&format!("<th scope=\"row\">{subject}</th><td>{}</td>", &row[1])), "{subject}");
+    }
+    assert_eq!(markdown.lines().count(), rows.len() + 2);
 }
 
 #[test]

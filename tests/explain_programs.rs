@@ -41,6 +41,37 @@ pub fn sums(document: &Value) {
 }
 
 #[test]
+fn every_format_has_the_same_parts() {
+    let lab = Laboratory::new();
+    trees(&lab, "-O2 -g");
+    let formats = "--json=out.json --csv=out.csv --markdown=out.md --html=out.html";
+    let output = lab.widthwise(&format!("explain ./a64 ./a32 {formats}"));
+    assert_eq!((output.status, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+    let document: Value = serde_json::from_str(&lab.read("out.json")).unwrap();
+    let table = lab.read("out.csv");
+    let mut table = csv::Reader::from_reader(table.as_bytes());
+    let head: Vec<String> = table.headers().unwrap().iter().map(str::to_owned).collect();
+    let at = |name: &str| head.iter().position(|own| own == name).unwrap();
+    let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    let parts = document["parts"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(|row| &row[at("row")] == "part").count(), parts.len());
+    for rest in document["unexplained"].as_array().unwrap() {
+        let own = rows.iter().filter(|row| rest["metric"] == row[at("metric")]);
+        let amounts: i64 = own.clone().map(|row| row[at("amount")].parse::<i64>().unwrap()).sum();
+        let value = |name: &str| own.clone().next().unwrap()[at(name)].parse::<i64>().unwrap();
+        assert_eq!(amounts, value("variant_value") - value("baseline_value"), "{rest:#}");
+        assert_eq!(rest["variant"], value("variant_value"));
+    }
+    let (markdown, page) = (lab.read("out.md"), lab.read("out.html"));
+    for part in parts.iter().filter(|part| part["metric"] == "file_size").take(3) {
+        let cause = part["cause"].as_str().unwrap();
+        assert!(markdown.replace('\\', "").contains(&format!("| {cause} |")), "{cause}: {markdown}");
+        assert!(page.contains(cause), "{cause}");
+    }
+    assert!(markdown.starts_with("## ./a32 compared with ./a64\n"), "{markdown}");
+}
+
+#[test]
 fn the_json_matches_its_schema_and_its_parts_sum() {
     let lab = Laboratory::new();
     trees(&lab, "-O2 -g");

@@ -508,8 +508,15 @@ fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     }
     let folded = lab.widthwise(&["explain", log, "--folded", "-"]);
     assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
-    assert_eq!(lab.widthwise(&["explain", log, "--html=page.html"]).status, Some(0));
+    let formats = ["explain", log, "--html=page.html", "--csv=sites.csv", "--markdown=sites.md"];
+    assert_eq!(lab.widthwise(&formats).status, Some(0));
     assert!(lab.read("page.html").contains("<svg"));
+    let table = lab.read("sites.csv");
+    let mut table = csv::Reader::from_reader(table.as_bytes());
+    let column = table.headers().unwrap().iter().position(|name| name == "peak_bytes").unwrap();
+    let bytes: u64 = table.records().map(|row| row.unwrap()[column].parse::<u64>().unwrap()).sum();
+    assert_eq!(bytes, number(&ours, "/a/peak_bytes"));
+    assert!(lab.read("sites.md").contains("median lifetime"));
 }
 
 #[test]
