@@ -174,6 +174,79 @@ fn the_emulated_last_level_cache_is_as_large_as_this_machines() {
 }
 
 #[test]
+fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_it_repeats() {
+    let lab = Laboratory::new();
+    // Ten times each. The number is no text of several digits: reading one takes instructions by its digits.
+    let text = r#"
+        #include <stdlib.h>
+        static int words[100000];
+        int main(void) {
+            for (int i = 0; i < 10; i++) {
+                void *to = words, *from = words + 50000;
+                unsigned long count = 1000 * (*getenv("THOUSANDS") - '0'), left = count;
+                __asm__ volatile("rep stosl" : "+D"(to), "+c"(left) : "a"(0) : "memory");
+                to = words, left = count;
+                __asm__ volatile("rep movsw" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+                to = words, left = count;
+                __asm__ volatile("repne scasb" : "+D"(to), "+c"(left) : "a"(5) : "memory", "cc");
+            }
+            return 0;
+        }
+    "#;
+    lab.write("repeat.c", text);
+    let sets = ["env.few.THOUSANDS = \"1\"", "env.all.THOUSANDS = \"9\""];
+    let report = lab.compare_json(&[
+        "repeat.c",
+        "--abi",
+        "x86-64,x32,i386",
+        "--set",
+        sets[0],
+        "--set",
+        sets[1],
+        "--env",
+        "few,all",
+        "--metric",
+        "instructions,branches",
+    ]);
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    let archive = lab.archive();
+    for abi in ["x86-64", "x32", "i386"] {
+        for metric in ["instructions", "branches"] {
+            let [few, all] = ["few", "all"].map(|env| counts(&archive, &format!("{abi}/{env}"), metric));
+            assert_eq!((few.len(), &few), (2, &all), "{abi} {metric}");
+        }
+    }
+}
+
+/// The source of a program that clears 1 280 000 bytes at once.
+const CLEARS: &str = r#"
+    #include <stdlib.h>
+    #include <string.h>
+    __attribute__((noinline)) static void clear(char *bytes, long count) { memset(bytes, 1, count); }
+    int main(void) {
+        char *bytes = malloc(1280000);
+        clear(bytes, 1280000);
+        __asm__ volatile("" : : "r"(bytes) : "memory");
+        return bytes[77] - 1;
+    }
+"#;
+
+#[test]
+fn a_large_memset_has_more_instructions_on_i386_where_glibc_does_not_repeat_one() {
+    let lab = Laboratory::new();
+    lab.write("clears.c", CLEARS);
+    let report = lab.compare_json(&["clears.c", "--abi", "x86-64,i386", "--metric", "instructions,branches"]);
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    for metric in ["instructions", "branches"] {
+        assert_eq!(verdict(&report, "i386", metric)["verdict"], "higher", "{metric}: {report}");
+    }
+}
+
+#[test]
 fn counts_that_change_between_rounds_have_enough_rounds_for_an_interval() {
     let lab = Laboratory::new();
     lab.write(

@@ -83,6 +83,28 @@ fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
 }
 
 #[test]
+fn instructions_have_neither_what_x32run_does_nor_the_repetitions_of_string_instructions() {
+    let lab = Laboratory::new();
+    let report = lab.compare_json(&[
+        "micro:getpid,stat,memset_4k,memcpy_64k",
+        "--abi",
+        "x86-64,x32,i386",
+        "--rounds",
+        "1",
+        "--metric",
+        "instructions",
+    ]);
+    let count = |abi: &str, name: &str| typical(&report, abi, &format!("micro.{name}.instructions"), "value");
+    // As on a kernel with x32 (docs/micro.md).
+    assert_eq!(["getpid", "stat"].map(|name| count("x86-64", name)), [16.0, 18.0]);
+    assert_eq!(["getpid", "stat"].map(|name| count("x32", name)), [16.0, 18.0]);
+    for name in ["memset_4k", "memcpy_64k"] {
+        assert!(count("x86-64", name) < count("i386", name), "{name}: {report}");
+        assert!(count("x32", name) < count("i386", name), "{name}: {report}");
+    }
+}
+
+#[test]
 fn a_wrong_request_for_the_suite_is_refused_with_its_fix() {
     let lab = Laboratory::new();
     for (arguments, error) in [

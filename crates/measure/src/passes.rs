@@ -9,4 +9,5 @@ pub mod heap;
 pub mod memory;
 pub mod operation_instructions;
 pub mod recordings;
+mod repetitions;
 mod valgrind;

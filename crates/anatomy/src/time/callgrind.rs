@@ -2,6 +2,10 @@
 //!
 //! The format is that of valgrind's manual, "Callgrind Format Specification". Names and positions may be compressed; the costs of
 //! calls are inclusive, and not read. A file says its own sums: one whose costs do not add up to them is refused.
+//!
+//! A repeated string instruction (`rep movsb`) counts once, however often it repeats, as in a processor's counters (Weaver & McKee 2008,
+//! "Can hardware performance counters be trusted?"). Valgrind executes each repetition as a jump of the instruction to itself and counts
+//! an instruction; `--collect-jumps=yes` has it write how many such jumps there were.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -55,6 +59,8 @@ pub struct Output {
     pub caches: Vec<String>,
     /// The costs, each function of each source file, or each code address, once.
     pub costs: Vec<Cost>,
+    /// Repetitions of string instructions, which the costs do not have: the file's sum of instructions has them.
+    pub repetitions: u64,
     names: Vec<String>,
 }
 
@@ -138,7 +144,7 @@ pub fn read(bytes: &[u8]) -> Result<Output, CallgrindError> {
 }
 
 /// Keys before a name: of an object file, a source file, or a function.
-const NAMES: [&str; 9] = ["ob", "fl", "fi", "fe", "fn", "cob", "cfi", "cfl", "cfn"];
+const NAMES: [&str; 11] = ["ob", "fl", "fi", "fe", "fn", "cob", "cfi", "cfl", "cfn", "jfi", "jfn"];
 /// Other keys before `=`.
 const OTHER_KEYS: [&str; 3] = ["calls", "jump", "jcnd"];
 
@@ -197,6 +203,8 @@ struct Reader {
     function: u32,
     /// The next line is the inclusive cost of a call.
     is_inclusive: bool,
+    /// How often the jump went whose place is in the next line, and to which address.
+    jump: Option<(u64, u64)>,
     by_place: FxHashMap<(u32, u32, u32, u64), usize>,
 }
 
@@ -219,6 +227,7 @@ impl Default for Reader {
             file_of_function: 0,
             function: 0,
             is_inclusive: false,
+            jump: None,
             by_place: FxHashMap::default(),
         };
         // The first name is the unknown one.
@@ -301,13 +310,23 @@ impl Reader {
                 self.file_of_function = self.file;
             }
             "cob" => drop(self.resolve(value, |reader| &mut reader.objects)?),
-            "cfi" | "cfl" => drop(self.resolve(value, |reader| &mut reader.files)?),
-            "cfn" => drop(self.resolve(value, |reader| &mut reader.functions)?),
+            "cfi" | "cfl" | "jfi" => drop(self.resolve(value, |reader| &mut reader.files)?),
+            "cfn" | "jfn" => drop(self.resolve(value, |reader| &mut reader.functions)?),
             "calls" => self.is_inclusive = true,
+            "jump" | "jcnd" if self.has_address => self.jump = Some(self.taken(value)?),
             "jump" | "jcnd" => {}
             _ => return Err("is no line of the format"),
         }
         Ok(())
+    }
+
+    /// How often a jump went, and to which address: `TIMES ADDRESS`, of a conditional one `TIMES/EXECUTED ADDRESS`.
+    fn taken(&self, value: &str) -> Result<(u64, u64), &'static str> {
+        const WRONG: &str = "is no jump of the format";
+        let (times, target) = value.split_once(' ').ok_or(WRONG)?;
+        let times = times.split('/').next().and_then(|times| times.parse().ok()).ok_or(WRONG)?;
+        let target = target.split_ascii_whitespace().next().ok_or(WRONG)?;
+        Ok((times, position(target, self.position[0])?))
     }
 
     /// `(12) name`, `(12)`, or a name.
@@ -353,6 +372,12 @@ impl Reader {
         let address = self.has_address.then_some(self.position[0]);
         let file = self.file_of_function;
         let key = (self.object, self.function, file, address.map_or(0, |address| address.wrapping_add(1)));
+        if let Some((times, target)) = self.jump.take() {
+            if address == Some(target) {
+                self.repeated(key, times);
+            }
+            return Ok(());
+        }
         let costs = &mut self.output.costs;
         let at = *self.by_place.entry(key).or_insert_with(|| {
             let counts = Counts::default();
@@ -370,6 +395,16 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// Takes the repetitions of an instruction from its cost.
+    fn repeated(&mut self, place: (u32, u32, u32, u64), times: u64) {
+        if let Some(at) = self.by_place.get(&place) {
+            let instructions = &mut self.output.costs[*at].counts.instructions;
+            let times = times.min(*instructions);
+            *instructions -= times;
+            self.output.repetitions = self.output.repetitions.saturating_add(times);
+        }
     }
 
     fn end(self) -> Result<Output, CallgrindError> {

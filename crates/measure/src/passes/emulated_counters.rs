@@ -12,6 +12,7 @@ use crate::comparison::CampaignObserver;
 use crate::output::digest;
 use crate::output::earlier::Earlier;
 use crate::passes::counted_rounds::CountedRounds;
+use crate::passes::repetitions::{self, Repetitions};
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -39,6 +40,19 @@ const CACHEGRIND: Tool = Tool {
     has_caches: true,
     file: "--cachegrind-out-file",
 };
+
+/// Repetitions of string instructions are counted by another tool, in a run of its own: cachegrind does not tell them apart.
+const CALLGRIND: Tool = Tool {
+    options: &["--tool=callgrind", "--branch-sim=yes", "--trace-children=yes"],
+    has_caches: false,
+    file: "--callgrind-out-file",
+};
+
+/// Metrics of which repetitions are no part.
+const WITHOUT_REPETITIONS: [&str; 2] = ["instructions", "branches"];
+
+/// By participant: what cachegrind counted, and the repetitions among it. Equal counts have equal repetitions.
+type Known = BTreeMap<String, (Events, Repetitions)>;
 
 /// What is emulated, and of whom.
 #[derive(Debug)]
@@ -69,8 +83,9 @@ pub fn emulate<W: CampaignObserver>(
         first_round: emulation.first_round,
         most_rounds: emulation.most_rounds,
     };
+    let mut known = Known::new();
     rounds.make(observer, |participant, slot, cancelled| {
-        run(emulation, participant, participant.layout(slot.layout), runner, cancelled)
+        run(emulation, participant, participant.layout(slot.layout), runner, &mut known, cancelled)
     })
 }
 
@@ -80,13 +95,14 @@ fn run(
     participant: &Participant,
     start: &LaunchSpec,
     runner: &mut Runner,
+    known: &mut Known,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<RunResult, RunError> {
     let plan = emulation.plan;
     let folder = plan.folder.join("scratch").join("emulated");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let emulated = valgrind::before(start, &CACHEGRIND, &folder);
+    let emulated = valgrind::before(start, &CACHEGRIND, &[], &folder);
     let mut result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
     result.sample.clear();
     result.processes = None;
@@ -111,22 +127,77 @@ fn run(
     };
     match counted {
         Ok(events) => {
-            for metric in &emulation.metrics {
-                let own = EVENTS
-                    .iter()
-                    .find(|(name, _)| *name == metric.name)
-                    .map_or(&[][..], |(_, events)| events);
-                let counts: Option<Vec<Count>> =
-                    own.iter().map(|event| events.get(*event).copied()).collect();
-                if let Some(counts) = counts {
-                    result.sample.insert(metric.name, reading(metric.name, &counts));
-                }
+            let repetitions = match known.get(&participant.name) {
+                Some((earlier, repetitions)) if *earlier == events => Ok(*repetitions),
+                _ => repeated(emulation, start, runner, cancelled)?,
+            };
+            if let Ok(repetitions) = repetitions {
+                known.insert(participant.name.clone(), (events.clone(), repetitions));
             }
+            fill(&mut result, &emulation.metrics, events, repetitions);
         }
         Err(reason) => result.ending = Ending::SpawnFailed { reason: format!("not emulated: {reason}") },
     }
     Ok(result)
 }
+
+/// Gives a run the metrics that are known.
+fn fill(
+    result: &mut RunResult,
+    metrics: &[Metric],
+    mut events: Events,
+    repetitions: Result<Repetitions, String>,
+) {
+    match repetitions {
+        Ok(repetitions) => subtract(&mut events, repetitions),
+        Err(reason) => {
+            let names = WITHOUT_REPETITIONS.join(" and no ");
+            result.remarks.push(format!("has no {names}, as repetitions cannot be told apart: {reason}"));
+            events.retain(|event, _| !matches!(event.as_str(), "Ir" | "Bc" | "Bi"));
+        }
+    }
+    for metric in metrics {
+        let own = EVENTS.iter().find(|(name, _)| *name == metric.name).map_or(&[][..], |(_, events)| events);
+        let counts: Option<Vec<Count>> = own.iter().map(|event| events.get(*event).copied()).collect();
+        if let Some(counts) = counts {
+            result.sample.insert(metric.name, reading(metric.name, &counts));
+        }
+    }
+}
+
+/// The repetitions of a run, or why there are none. Without metrics that have some, nothing is run.
+fn repeated(
+    emulation: &Emulation,
+    start: &LaunchSpec,
+    runner: &mut Runner,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Result<Repetitions, String>, RunError> {
+    if !emulation.metrics.iter().any(|metric| WITHOUT_REPETITIONS.contains(&metric.name)) {
+        return Ok(Ok(Repetitions::default()));
+    }
+    let plan = emulation.plan;
+    let folder = plan.folder.join("scratch").join("repetitions");
+    valgrind::empty(&folder)?;
+    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
+    let emulated = valgrind::before(start, &CALLGRIND, &repetitions::OPTIONS, &folder);
+    let result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
+    Ok(match result.ending {
+        Ending::Done => repetitions::in_folder(&folder),
+        ref ending => Err(valgrind::refusal(ending, start, &runner.stderr(), None)),
+    })
+}
+
+/// Leaves a program with the instructions and branches that a processor counts.
+fn subtract(events: &mut Events, repetitions: Repetitions) {
+    for (event, repeated) in [("Ir", repetitions.instructions), ("Bc", repetitions.branches)] {
+        if let Some(count) = events.get_mut(event) {
+            count.program = count.program.saturating_sub(repeated);
+        }
+    }
+}
+
+/// What was counted, by the names of the events.
+type Events = BTreeMap<String, Count>;
 
 /// How often an event occurred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -152,8 +223,8 @@ fn reading(metric: &str, counts: &[Count]) -> Reading {
 }
 
 /// The events of every process of a run, added up.
-fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, Count>, String> {
-    let mut sum: BTreeMap<String, Count> = BTreeMap::new();
+fn counted(folder: &Path, through_runtime: bool) -> Result<Events, String> {
+    let mut sum = Events::new();
     let mut commands = Vec::new();
     let mut runtime_seen = false;
     let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
@@ -280,6 +351,16 @@ mod tests {
         assert_eq!(reading("instructions", &counts), Reading::whole(120.0, Source::Emulated));
         let native = [Count { program: 100, runtime: 0 }];
         assert_eq!(reading("cache_misses", &native), Reading::whole(100.0, Source::Emulated));
+    }
+
+    #[test]
+    fn repetitions_are_neither_instructions_nor_branches_of_the_program() {
+        let count = |program| Count { program, runtime: 7 };
+        let mut events: Events = [("Ir", 1000), ("Bc", 300), ("Bi", 20), ("D1mr", 5)]
+            .map(|(event, program)| (event.to_owned(), count(program)))
+            .into();
+        subtract(&mut events, Repetitions { instructions: 900, branches: 301 });
+        assert_eq!(["Ir", "Bc", "Bi", "D1mr"].map(|event| events[event]), [100, 0, 20, 5].map(count));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Instructions of the micro suite's operations: rounds of their own, in which valgrind's callgrind runs the suite, which has the
 //! counts of each loop written out (`--count`): of n iterations and of 2 n. Their difference is n iterations' own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use widthwise_experiment::outcome::{Ending, Reading, Source};
@@ -10,6 +10,7 @@ use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
 use crate::passes::counted_rounds::CountedRounds;
+use crate::passes::repetitions::{self, is_of_runtime, Line};
 use crate::passes::valgrind::{self, Tool};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -25,13 +26,7 @@ const SLOWER: u32 = 20;
 const MOST_BYTES: u64 = 1 << 20;
 
 const CALLGRIND: Tool = Tool {
-    options: &[
-        "--tool=callgrind",
-        "--combine-dumps=yes",
-        "--dump-line=no",
-        "--compress-strings=no",
-        "--compress-pos=no",
-    ],
+    options: &["--tool=callgrind", "--combine-dumps=yes"],
     has_caches: false,
     file: "--callgrind-out-file",
 };
@@ -82,7 +77,7 @@ fn run(
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
     let mut start = participant.start.clone();
     start.arguments.extend(["--count", ITERATIONS].map(Into::into));
-    let start = valgrind::before(&start, &CALLGRIND, &folder);
+    let start = valgrind::before(&start, &CALLGRIND, &repetitions::OPTIONS, &folder);
     let mut result = runner.run(&start, 0, &plan.cpus, limits, cancelled)?;
     result.sample.clear();
     result.processes = None;
@@ -193,59 +188,105 @@ fn totals(folder: &Path, is_x32: bool) -> Result<Totals, String> {
 }
 
 /// The totals of a file of callgrind's (valgrind's manual, "Callgrind Format Specification"). Each dump has a line with its label
-/// and one with its sum. In an x32 program's, what has a name is the x32 runtime's, as valgrind reads no symbols of x32 files:
-/// it is left out.
+/// and one with its sum.
 fn totals_of(text: &str, is_x32: bool) -> Totals {
     let mut all = Totals::new();
     let (mut label, mut summary): (Option<&str>, Option<u64>) = (None, None);
-    let (mut of_runtime, mut is_named, mut is_inclusive) = (0u64, false, false);
+    let mut dump = Dump::default();
+    let mut reader = repetitions::Reader::default();
     for line in text.lines() {
         if line.starts_with("part:") {
-            (label, summary, of_runtime, is_named) = (None, None, 0, false);
+            (label, summary, dump) = (None, None, Dump::default());
         } else if let Some(own) = line.strip_prefix("desc: Trigger: Client Request: micro ") {
             label = Some(own);
         } else if let Some(total) = line.strip_prefix("summary: ") {
             summary = total.trim().parse().ok();
-        } else if let Some(name) = line.strip_prefix("fn=") {
-            // Without a symbol it has its address.
-            is_named = name != "???" && !name.starts_with("0x");
-        } else if line.starts_with("calls=") {
-            is_inclusive = true;
-        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or(0);
-            if is_named && !is_inclusive {
-                of_runtime = of_runtime.saturating_add(cost);
-            }
-            is_inclusive = false;
         } else if line.starts_with("totals: ") {
             // The end of a dump. This sum may have a few instructions from before the loop; that of `summary` has none.
             if let (Some(total), Some(own)) = (summary, label) {
-                let runtime = if is_x32 { of_runtime.min(total) } else { 0 };
-                let counted = Counted { program: (total - runtime) as f64, runtime: runtime as f64 };
-                all.insert(own.to_owned(), counted);
+                all.insert(own.to_owned(), dump.counted(total));
             }
+        } else if let Some(line) = reader.line(line) {
+            dump.add(line, is_x32);
         }
     }
     all
+}
+
+/// What is to be known of a dump's instructions beside their sum.
+#[derive(Debug, Default)]
+struct Dump {
+    /// Instructions of the x32 runtime.
+    of_runtime: u64,
+    /// Repetitions of string instructions in the program.
+    repetitions: u64,
+    /// Where an x32 program was.
+    executed: BTreeSet<u64>,
+    /// From where it jumped into the x32 runtime, and how often.
+    into_runtime: BTreeMap<u64, u64>,
+}
+
+impl Dump {
+    fn add(&mut self, line: Line, is_x32: bool) {
+        let is_of_runtime = |address| is_x32 && is_of_runtime(address);
+        match line {
+            Line::Executed { address, instructions, .. } if is_of_runtime(address) => {
+                self.of_runtime = self.of_runtime.saturating_add(instructions);
+            }
+            Line::Executed { address, .. } if is_x32 => drop(self.executed.insert(address)),
+            Line::Jumped { address, .. } if is_of_runtime(address) => {}
+            Line::Jumped { address, target, times } if address == target => {
+                self.repetitions = self.repetitions.saturating_add(times);
+            }
+            Line::Jumped { address, target, times } if is_of_runtime(target) => {
+                *self.into_runtime.entry(address).or_default() += times;
+            }
+            _ => {}
+        }
+    }
+
+    /// The parts of the sum that valgrind has written.
+    fn counted(&self, total: u64) -> Counted {
+        let too_many = self.of_runtime.saturating_add(self.repetitions);
+        let program = total.saturating_sub(too_many).saturating_add(self.replaced());
+        Counted { program: program as f64, runtime: self.of_runtime as f64 }
+    }
+
+    /// How many instructions of the program the x32 runtime executes in its place. A call site is rewritten: a jump to a stub takes
+    /// the place of two instructions, of `mov $number,%eax; syscall` or `syscall; cmp` (`runtime/x32/stubs.h`). A jump over a
+    /// trampoline counts as two by itself. Trampolines have pages of their own (`trampolines.h`); beside a site is other code.
+    fn replaced(&self) -> u64 {
+        let is_site = |address: u64| {
+            let page = address & !0xfff;
+            self.executed.range(page..page + 0x1000).any(|near| !self.into_runtime.contains_key(near))
+        };
+        self.into_runtime.iter().filter(|(address, _)| is_site(**address)).map(|(_, times)| times).sum()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FILE: &str = "version: 1\npid: 7\npart: 1\ndesc: Trigger: Client Request: micro empty 1\nevents: Ir\nsummary: 78\n\n\
-                        fn=???\n0 48\ncalls=1 0\n0 30\nfn=door\n0 30\n\ntotals: 83\n\
-                        part: 2\ndesc: Trigger: Client Request: micro empty 2\nsummary: 138\nfn=0x0000000000401000\n0 108\nfn=door\n0 30\n\ntotals: 138\n\
+    /// Of an x32 program: its loop at 0x401000 with a `rep stosb`, a stub of the runtime, which has no name, and a function of it;
+    /// then two calls of a site and three of another, whose jump goes over a trampoline.
+    const FILE: &str = "version: 1\npid: 7\npart: 1\ndesc: Trigger: Client Request: micro empty 1\nevents: Ir\nsummary: 85\n\n\
+                        fn=0x0000000000401000\n0x401000 40\ncalls=1 0x100410000 \n0x401000 30\n0x401004 8\njcnd=7/8 0x401004 \n0x401004 \n\
+                        0x100402230 7\nfn=door\n0x100410000 20\n0x100410004 10\njcnd=9/10 0x100410004 \n0x100410004 \n\ntotals: 90\n\
+                        part: 2\ndesc: Trigger: Client Request: micro empty 2\nsummary: 138\nfn=0x0000000000401000\n0x401000 100\n\
+                        0x401010 2\njump=2 0x1004019f0 \n0x401010 \n0x401020 3\njump=3 0x402000 \n0x401020 \n0x402000 3\n\
+                        jump=3 0x100402230 \n0x402000 \nfn=door\n0x100410000 30\n\ntotals: 138\n\
                         part: 3\ndesc: Trigger: Program termination\ntotals: 999\n";
 
     #[test]
-    fn each_dump_has_its_total_and_the_x32_runtimes_functions_are_left_out() {
+    fn each_dump_has_its_total_and_neither_repetitions_nor_the_x32_runtimes_code_are_in_it() {
         let totals = |is_x32| -> Vec<(String, f64, f64)> {
             let all = totals_of(FILE, is_x32).into_iter();
             all.map(|(label, counted)| (label, counted.program, counted.runtime)).collect()
         };
-        assert_eq!(totals(false), [("empty 1".to_owned(), 78.0, 0.0), ("empty 2".to_owned(), 138.0, 0.0)]);
-        assert_eq!(totals(true), [("empty 1".to_owned(), 48.0, 30.0), ("empty 2".to_owned(), 108.0, 30.0)]);
+        assert_eq!(totals(false), [("empty 1".to_owned(), 69.0, 0.0), ("empty 2".to_owned(), 138.0, 0.0)]);
+        // The second: 138 less 30 of the runtime, and two instructions that it executes at the first site.
+        assert_eq!(totals(true), [("empty 1".to_owned(), 41.0, 37.0), ("empty 2".to_owned(), 110.0, 30.0)]);
     }
 
     #[test]

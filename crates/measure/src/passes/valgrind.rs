@@ -40,9 +40,9 @@ pub(super) fn empty(folder: &Path) -> Result<(), RunError> {
     ready.map_err(|error| RunError::Scratch { path: folder.to_owned(), error })
 }
 
-/// The same start under a tool of valgrind; each process writes a file into the folder.
-pub(super) fn before(start: &LaunchSpec, tool: &Tool, folder: &Path) -> LaunchSpec {
-    let mut own: Vec<OsString> = tool.options.iter().map(OsString::from).collect();
+/// The same start under a tool of valgrind, with `options` beside the tool's; each process writes a file into the folder.
+pub(super) fn before(start: &LaunchSpec, tool: &Tool, options: &[&str], folder: &Path) -> LaunchSpec {
+    let mut own: Vec<OsString> = tool.options.iter().chain(options).map(OsString::from).collect();
     if tool.has_caches {
         own.extend(caches());
     }

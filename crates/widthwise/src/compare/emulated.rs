@@ -15,8 +15,10 @@ use widthwise_verdict::FEWEST_PAIRS;
 
 use crate::compare::recorder::Recorder;
 
-/// About how much longer an emulated run takes than a free one; at least two rounds are made.
+/// About how much longer an emulated run takes than a free one.
 const SLOWER: u32 = 50;
+/// Two rounds at least, and a run of each participant in which repetitions of string instructions are counted.
+const RUNS: u32 = 3;
 
 /// What is to be emulated, and what can be counted in no way.
 pub struct Emulator {
@@ -102,7 +104,7 @@ impl Emulator {
             most_rounds: FEWEST_PAIRS,
             plan,
         };
-        let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
+        let alone = recorder.round_alone().map(|round| round * SLOWER * RUNS);
         let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
         recorder.says(&format!("counting by emulation{long}; Ctrl-C leaves it out"));
         let end = emulated_counters::emulate(&emulation, runner, recorder)?;

@@ -80,6 +80,24 @@ fn code_addresses_stay_apart_and_are_relative_to_the_one_before() {
 }
 
 #[test]
+fn a_repeated_instruction_counts_once_however_often_it_repeats() {
+    // 4 times `rep stosb`, of 25 repetitions, and a loop: written by valgrind 3.19, which counts 4 · 26 instructions.
+    let text = "positions: instr line\nevents: Ir Bc\nfl=(1) a.c\nfn=(1) f\n0x1000 0 4\n+3 0 4 4\njcnd=4/4 * *\n* *\n* * 100 100\n\
+                jcnd=96/100 * *\n* *\n+2 * 8 8\njfi=(2) b.h\njfn=(2) g\njcnd=4/8 -5 *\n* *\nfn=(2)\n0x1003 0 7 7\n\
+                jump=2 +9 *\n* *\ntotals: 123 119\n";
+    let output = read(text.as_bytes()).expect("a file");
+    let costs: Vec<(&str, u64)> =
+        output.costs.iter().map(|cost| (output.function(cost), cost.counts.instructions)).collect();
+    assert_eq!(costs, [("f", 4), ("f", 4), ("f", 8), ("g", 7)]);
+    assert_eq!(output.repetitions, 100);
+    let error = |text: &str| read(text.as_bytes()).expect_err("damage").to_string();
+    assert_eq!(
+        error("positions: instr\nevents: Ir\nfn=f\n0x1 5\njump=x *\n"),
+        "line 5: is no jump of the format"
+    );
+}
+
+#[test]
 fn cachegrinds_files_are_read_too() {
     let text = "desc: I1 cache: x\ncmd: ./x 1\nevents: Ir Dr DLmr\nfl=a.c\nfn=f\n1 2 3 4\nfn=g\n8 1\nsummary: 3 3 4\n";
     let output = read(text.as_bytes()).expect("a file");

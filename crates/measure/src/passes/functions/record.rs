@@ -104,6 +104,8 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
         "--skip-plt=no",
         // For the lines of functions, and for what valgrind does not name.
         "--dump-instr=yes",
+        // A repetition of a string instruction is a jump to itself.
+        "--collect-jumps=yes",
     ]
     .map(OsString::from)
     .to_vec();

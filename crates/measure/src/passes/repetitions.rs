@@ -1,0 +1,161 @@
+//! Repetitions of string instructions (`rep movsb`), as valgrind counts them.
+//!
+//! Valgrind executes each repetition as a jump of the instruction to itself, and counts an instruction and one or two conditional branches.
+//! A processor counts one instruction, however often it repeats, and no branch (Weaver & McKee 2008, "Can hardware performance
+//! counters be trusted?"). glibc copies and clears by such instructions on x86-64 alone: a comparison of ABIs would be one of this
+//! choice. callgrind's files have the jumps of every instruction, and so the repetitions (valgrind's manual, "Callgrind Format
+//! Specification").
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The options with which callgrind writes what is read here: of every instruction its address, its own counts, and its jumps.
+pub(super) const OPTIONS: [&str; 5] = [
+    "--dump-instr=yes",
+    "--dump-line=no",
+    "--collect-jumps=yes",
+    "--compress-strings=no",
+    "--compress-pos=no",
+];
+
+/// x32 programs lie below 4 GiB, as their pointers have 4 bytes; the x32 runtime lies above (`runtime/x32/layout.ld`).
+const RUNTIME: u64 = 1 << 32;
+
+/// Whether an address in an x32 process is the x32 runtime's. It has code without a symbol, too: stubs that it makes at run time.
+pub(super) fn is_of_runtime(address: u64) -> bool {
+    address >= RUNTIME
+}
+
+/// What a line says of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Executed so often, with so many conditional branches (0 where they are not counted).
+    Executed { address: u64, instructions: u64, branches: u64 },
+    /// It jumped so often to an address; a repetition is a jump to itself.
+    Jumped { address: u64, target: u64, times: u64 },
+}
+
+/// What the next line with a position is.
+#[derive(Debug, Default)]
+enum Next {
+    #[default]
+    Own,
+    /// The inclusive counts of a call.
+    Call,
+    /// The place of a jump that went so often to an address.
+    Jump { times: u64, target: u64 },
+}
+
+/// Reads callgrind's lines, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    next: Next,
+}
+
+impl Reader {
+    /// What a line says of an instruction; nothing if it says nothing, or is none of the format.
+    pub fn line(&mut self, line: &str) -> Option<Line> {
+        if line.starts_with("calls=") {
+            self.next = Next::Call;
+        } else if let Some(jump) = line.strip_prefix("jump=").or_else(|| line.strip_prefix("jcnd=")) {
+            // Of a conditional one also how often it was executed: `96/100 0x1003`.
+            let (times, target) = jump.split_once(' ')?;
+            let times = times.split('/').next()?.parse().ok()?;
+            self.next = Next::Jump { times, target: address(target.trim())? };
+        } else if line.starts_with("0x") {
+            let mut words = line.split_whitespace();
+            let address = address(words.next()?)?;
+            let mut count = || words.next().map_or(Some(0), |word| word.parse().ok());
+            return match std::mem::take(&mut self.next) {
+                Next::Own => Some(Line::Executed { address, instructions: count()?, branches: count()? }),
+                Next::Jump { times, target } => Some(Line::Jumped { address, target, times }),
+                Next::Call => None,
+            };
+        }
+        None
+    }
+}
+
+fn address(word: &str) -> Option<u64> {
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+/// What valgrind counts too much of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Repetitions {
+    /// Instructions.
+    pub instructions: u64,
+    /// Conditional branches.
+    pub branches: u64,
+}
+
+impl Repetitions {
+    /// Of a file of one process, whose events are `Ir Bc …`; without those of the x32 runtime. Nothing if the file is not whole.
+    pub fn of(text: &str) -> Option<Repetitions> {
+        let in_runtime = text
+            .lines()
+            .find_map(|line| line.strip_prefix("cmd:"))
+            .is_some_and(|command| command.contains("x32run"));
+        // Addresses are those of the object file: two files may have the same.
+        let mut places: HashMap<(&str, u64), Repetitions> = HashMap::new();
+        let (mut object, mut reader, mut is_whole) = ("", Reader::default(), false);
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix("ob=") {
+                object = name;
+            }
+            is_whole |= line.starts_with("totals:");
+            match reader.line(line) {
+                Some(Line::Executed { address, branches, .. }) if branches > 0 => {
+                    places.entry((object, address)).or_default().branches += branches;
+                }
+                Some(Line::Jumped { address, target, times }) if address == target => {
+                    places.entry((object, address)).or_default().instructions += times;
+                }
+                _ => {}
+            }
+        }
+        let mut sum = Repetitions::default();
+        for ((_, address), own) in places {
+            if own.instructions > 0 && !(in_runtime && is_of_runtime(address)) {
+                sum.add(own);
+            }
+        }
+        is_whole.then_some(sum)
+    }
+
+    /// Adds those of another process.
+    pub fn add(&mut self, other: Repetitions) {
+        self.instructions += other.instructions;
+        self.branches += other.branches;
+    }
+}
+
+/// The repetitions of every process of a run.
+pub(super) fn in_folder(folder: &Path) -> Result<Repetitions, String> {
+    let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
+    let mut sum = Repetitions::default();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
+        sum.add(Repetitions::of(&String::from_utf8_lossy(&text)).ok_or("valgrind's counts are not whole")?);
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 4 times `rep stosb` of 25 repetitions and a loop in the program, the same in another file, and one in the x32 runtime.
+    const FILE: &str = "cmd: PROGRAM\npositions: instr\nevents: Ir Bc Bcm\nob=/x\nfn=f\n0x1000 4\n0x1003 4 4\njcnd=4/4 0x1003 \n0x1003 \n\
+                        0x1003 100 100 1\njcnd=96/100 0x1003 \n0x1003 \n0x1005 8 8\njcnd=4/8 0x1000 \n0x1005 \n\
+                        ob=/y\nfn=g\n0x1003 7 7\ncalls=1 0x1003 \n0x1003 9 9\njump=7 0x1010 \n0x1003 \n\
+                        ob=/r\nfn=door\n0x100400200 11 11\njcnd=10/11 0x100400200 \n0x100400200 \ntotals: 134 130 1\n";
+
+    #[test]
+    fn repetitions_are_the_jumps_of_an_instruction_to_itself_and_its_branches_are_none() {
+        let found = |program: &str| Repetitions::of(&FILE.replace("PROGRAM", program));
+        assert_eq!(found("./x"), Some(Repetitions { instructions: 110, branches: 115 }));
+        assert_eq!(found("/a/x32run-1 -- ./x"), Some(Repetitions { instructions: 100, branches: 104 }));
+        assert_eq!(Repetitions::of(FILE.trim_end().rsplit_once('\n').unwrap().0), None);
+    }
+}
