@@ -27,7 +27,7 @@ pub fn render(explanation: &Explanation) -> String {
     for rest in explanation.unexplained() {
         let own: Vec<&Part> = parts.iter().filter(|part| part.metric == rest.metric).collect();
         if !own.is_empty() {
-            blocks.push(format!("### {}", capitalized(&noun(rest.metric))));
+            blocks.push(format!("### {}", capitalized(noun(rest.metric))));
             blocks.push(table(&rest, &own));
         }
     }

@@ -32,7 +32,7 @@ impl Explanation<'_> {
     pub fn csv(&self, out: impl Write) -> Result<(), ::csv::Error> {
         let mut table = ::csv::Writer::from_writer(out);
         table.write_record(HEAD)?;
-        for pair in &self.pairs[..] {
+        for pair in self.pairs {
             let site = &pair.site;
             let own: [String; 5] = [
                 site.function.clone(),
