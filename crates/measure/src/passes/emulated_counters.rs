@@ -41,7 +41,7 @@ const CACHEGRIND: Tool = Tool {
     file: "--cachegrind-out-file",
 };
 
-/// Repetitions of string instructions are counted by another tool, in a run of its own: cachegrind does not tell them apart.
+/// Repetitions of string instructions are counted by another tool, in a run of its own: cachegrind does not distinguish them.
 const CALLGRIND: Tool = Tool {
     options: &["--tool=callgrind", "--branch-sim=yes", "--trace-children=yes"],
     has_caches: false,
@@ -152,7 +152,7 @@ fn fill(
         Ok(repetitions) => subtract(&mut events, repetitions),
         Err(reason) => {
             let names = WITHOUT_REPETITIONS.join(" and no ");
-            result.remarks.push(format!("has no {names}, as repetitions cannot be told apart: {reason}"));
+            result.remarks.push(format!("has no {names}, as repetitions cannot be counted: {reason}"));
             events.retain(|event, _| !matches!(event.as_str(), "Ir" | "Bc" | "Bi"));
         }
     }

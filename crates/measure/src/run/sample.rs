@@ -164,11 +164,11 @@ fn lag() -> u64 {
     EACH_CPU * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
 }
 
-/// The peak of the address space. Nothing has that of an image that an `execve` replaced: if such an image was clearly
-/// larger than any that ended, its resident size is a lower bound, and there is no upper one.
+/// The peak of the address space. Nothing has that of an image that an `execve` replaced: if its resident size alone is more than any
+/// that ended had, it is a lower bound, and there is no upper one. A shell that executes the program has less.
 fn peak_virtual(of_ended: f64, before_exec: u64, max_rss: f64, source: Source) -> Reading {
-    if before_exec > lag() {
-        return Reading::between(of_ended.max(max_rss), f64::INFINITY, source);
+    if before_exec > lag() && max_rss > of_ended {
+        return Reading::between(max_rss, f64::INFINITY, source);
     }
     Reading::whole(of_ended, source)
 }
