@@ -132,7 +132,9 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             "Each program is compared in three ABIs, as the first one below (`{FLAGS}`, 6 rounds, three memory series and four recordings of the heap). The share is \
              `explained_share` of `explain --json`: the difference without the parts of certainty low, each without its sign, and without \
              what no part explains. A site with blocks at the peak of one of the two alone, blocks whose type is one of several, and parts within the spread of \
-             one variant's recordings are of certainty low. A difference below {:.0} KiB has nothing to explain.",
+             one variant's recordings are of certainty low. A difference below {:.0} KiB has nothing to explain. The kernel's max \
+             RSS may lag by 393 kB for each CPU, and the largest reading of a short program may miss its peak: both are a large part of a difference of \
+             3 MB (stress).",
             NOTHING / 1024.0
         ),
         commands,
