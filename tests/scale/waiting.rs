@@ -1,5 +1,9 @@
 //! CPUs that other programs, a quota or a load have: such cells are withheld, with the reason.
 
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::{every_shape, lab, measured, once, pooled, pools, row, runs, table};
 use crate::laboratory::alone::alone;
 use crate::laboratory::outcomes::skipped;
@@ -204,24 +208,37 @@ fn a_cell_limited_by_a_quota_is_withheld() {
         env!("CARGO_BIN_EXE_widthwise")
     );
     let output = output_of(std::process::Command::new("sh").args(["-c", &words]).current_dir(lab.path("")));
-    // Its processes may still be ending.
-    let removed = (0..500).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        std::fs::remove_dir(&group).is_ok()
-    });
-    assert!(removed, "{} is still used", group.display());
+    remove(&group);
     assert_eq!(output.status, Some(0), "{output:?}");
     let report = output.json();
-    let sum = |key: &str| runs(&report).iter().map(|run| run["cpu_wait"][key].as_u64().unwrap()).sum::<u64>();
-    let (throttled, others) = (sum("throttled_ns"), sum("others_ns"));
-    if throttled == 0 && others > 0 {
+    let Some(waits) = throttled(&report) else {
         return skipped("other programs had the CPUs, so that the quota was not reached");
-    }
-    assert!(throttled > 0);
+    };
     let row = row(table(&report, "x86-64", "threads"), 2);
     assert_eq!(row["throughput"]["verdict"], "withheld", "{row}");
-    let reason = row["throughput"]["reason"].as_str().unwrap();
-    // If others used even more, they are named.
+    names_the_quota(row, waits);
+}
+
+/// Removes a group, whose processes may still be ending.
+fn remove(group: &Path) {
+    let removed = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::fs::remove_dir(group).is_ok()
+    });
+    assert!(removed, "{} is still used", group.display());
+}
+
+/// The time for which a quota was used up, and that of other programs. None if these had the CPUs, so that the quota was not reached.
+fn throttled(report: &Value) -> Option<[u64; 2]> {
+    let sum = |key: &str| runs(report).iter().map(|run| run["cpu_wait"][key].as_u64().unwrap()).sum::<u64>();
+    let (throttled, others) = (sum("throttled_ns"), sum("others_ns"));
+    assert!(throttled > 0 || others > 0);
+    (throttled > 0).then_some([throttled, others])
+}
+
+/// Checks that a cell has the quota as its reason. If others used even more, they are named.
+fn names_the_quota(row: &Value, [throttled, others]: [u64; 2]) {
+    let reason = row["throughput"]["reason"].as_str().unwrap_or_else(|| panic!("{row}"));
     let is_reported = reason.contains("because the CPU quota of their cgroup was used up");
     assert!(is_reported || others > throttled / 2, "{reason}: {throttled}, {others}");
 }
@@ -243,24 +260,13 @@ fn a_quota_of_the_programs_own_group_is_known() {
     let words = ["scale", "pools.c", "--flags=-pthread", "--abi", "x86-64", "--mode", "jobs", "--run", &run];
     let more = "--processes 1 --rounds 2 --warmup 0 --memory=0 --check off --json".split(' ');
     let output = lab.widthwise(&words.into_iter().chain(more).collect::<Vec<_>>()[..]);
-    let removed = (0..500).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        std::fs::remove_dir(&group).is_ok()
-    });
-    assert!(removed, "{} is still used", group.display());
+    remove(&group);
     assert_eq!(output.status, Some(0), "{output:?}");
     let report = output.json();
-    let sum = |key: &str| runs(&report).iter().map(|run| run["cpu_wait"][key].as_u64().unwrap()).sum::<u64>();
-    let (throttled, others) = (sum("throttled_ns"), sum("others_ns"));
-    if throttled == 0 && others > 0 {
+    let Some(waits) = throttled(&report) else {
         return skipped("other programs had the CPUs, so that the quota was not reached");
-    }
-    assert!(throttled > 0);
-    let row = row(table(&report, "x86-64", "jobs"), 1);
-    let reason = row["throughput"]["reason"].as_str().unwrap_or_else(|| panic!("{row}"));
-    // If others used even more, they are named.
-    let is_reported = reason.contains("because the CPU quota of their cgroup was used up");
-    assert!(is_reported || others > throttled / 2, "{reason}: {throttled}, {others}");
+    };
+    names_the_quota(row(table(&report, "x86-64", "jobs"), 1), waits);
 }
 
 /// Long enough for a shell to start meanwhile, on a busy machine, too.
