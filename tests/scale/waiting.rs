@@ -80,7 +80,7 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
     }
 }
 
-/// Members that chose one CPU wait for each other there. Whoever has another takes nothing from them.
+/// Members that chose one CPU wait for each other there. A program on another CPU takes nothing from them.
 #[test]
 fn members_that_chose_one_cpu_lost_nothing_to_a_program_on_another() {
     if std::thread::available_parallelism().unwrap().get() < 2 {

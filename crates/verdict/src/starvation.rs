@@ -226,7 +226,7 @@ fn lost_waiting(waits: &[&(&GroupRun, &CpuWait)]) -> LostWaiting {
     let longest = sum(waits, |wait| wait.longest_ns.unwrap_or(0)).min(waited).min(most).max(0.0);
     // Waiting for members of the same program and waiting for other programs cannot be distinguished.
     let of_one = if is_unsure { 0.0 } else { longest / elapsed(waits) };
-    // Whoever had the CPU of tasks that a quota had stopped took nothing from them.
+    // A program that had the CPU of tasks that a quota had stopped took nothing from them.
     let is_quota = throttled > 0.0 && throttled >= lost - throttled;
     LostWaiting { of_all: share_of_time(lost, waits), of_one, at_most: is_unsure, is_quota }
 }
@@ -412,7 +412,7 @@ mod tests {
         let waits = CpuWait { waited_ns: Some(800 * MS), longest_ns: Some(400 * MS), ..wait() };
         let quota = of(CpuWait { throttled_ns: 800 * MS, ..waits.clone() }).starved(2).unwrap();
         assert_eq!((quota.taker, quota.lost), (Taker::Quota, 444));
-        // Whoever had the CPUs meanwhile took nothing from the tasks.
+        // A program that had the CPUs meanwhile took nothing from the tasks.
         let filled = CpuWait { throttled_ns: 700 * MS, others_ns: 900 * MS, ..waits };
         assert_eq!(of(filled.clone()).starved(2).unwrap().taker, Taker::Quota);
         assert_eq!(

@@ -17,6 +17,7 @@ pub mod model;
 mod origin;
 mod pairs;
 pub mod program_types;
+mod receiver;
 mod side;
 mod source_line;
 mod summary;

@@ -337,7 +337,7 @@ mod tests {
         leave_out(&account, None, &mut known, Some(&mut processes));
         assert_eq!((known["max_rss"].value, known["max_rss_sum"].value), (8300.0, 8300.0));
         assert_eq!((known["peak_virtual"].value, known["peak_virtual"].upper), (8300.0, Some(f64::INFINITY)));
-        // Without accounts of processes: the sum is 9000, and the largest address space at an exit nobody's.
+        // Without accounts of processes: the sum is 9000, and no process is known to have the largest address space at an exit.
         let mut own = sample(9000.0, Source::ExitStop);
         leave_out(&account, None, &mut own, None);
         assert_eq!((own["max_rss"].value, own["max_rss_sum"].value), (8300.0, 8300.0));

@@ -1,0 +1,92 @@
+//! What a statement of the source gives the result of its call to.
+
+use super::source_line::{is_word, without_texts};
+
+/// Whether the code gives a variable or a member of that name what a call returns: `node *n = get(8)`, `list->head = get(8)`,
+/// `n{get(8)}`, `all.push_back(get(8))`, `get(&n, 8)`; and not `n->text = get(8)` or `get(n)`.
+pub fn receives(code: &str, name: &str) -> bool {
+    let code = without_texts(code);
+    let is_receiver = |at: usize| {
+        let behind = code[at + name.len()..].trim_start();
+        let behind = match behind.strip_prefix('[').and_then(|index| index.split_once(']')) {
+            Some((_, behind)) => behind.trim_start(),
+            None => behind,
+        };
+        let has_value =
+            behind.starts_with(['{', '(', '.']) || behind.starts_with('=') && !behind.starts_with("==");
+        has_value && value(behind).contains('(') || code[..at].ends_with('&')
+    };
+    let is_it = |at: &usize| is_word(&code, *at, name.len());
+    !name.is_empty() && code.match_indices(name).map(|(at, _)| at).filter(is_it).any(is_receiver)
+}
+
+/// The code up to the end of its statement, or of the brackets that are around it.
+fn value(code: &str) -> &str {
+    let mut depth = 0usize;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' if depth > 0 => depth -= 1,
+            ')' | '}' | ']' | ';' => return &code[..at],
+            _ => {}
+        }
+    }
+    code
+}
+
+/// Whether the code returns something.
+pub fn returns(code: &str) -> bool {
+    let code = without_texts(code);
+    code.match_indices("return").any(|(at, word)| is_word(&code, at, word.len()))
+}
+
+/// Whether a statement that the line belongs to began before it, as the line before shows.
+pub fn continues(before: &str) -> bool {
+    let code = without_texts(before);
+    let code = code.trim();
+    !code.is_empty() && !code.starts_with('#') && !code.ends_with([';', '{', '}', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_or_a_member_receives_what_a_call_returns() {
+        for code in [
+            "node *n = get(8);",
+            "auto n{get(8)};",
+            "node *n(get(8));",
+            "int i; node *n = (node *)get(8);",
+            "list->n = get(8);",
+            "pool . n = get(8);",
+            "if ((n = get(8)) == NULL)",
+            "n[i] = get(8);",
+            "n.push_back(get(8));",
+            "failed = get(&n, 8);",
+        ] {
+            assert!(receives(code, "n"), "{code}");
+        }
+        for code in [
+            "for (node *n = head; n; n = n->next) n->data = get(8);",
+            "n->text = get(8);",
+            "if (n == get(8))",
+            "p = get(n);",
+            "number = get(8);",
+            "p = get(\"n = f()\"); // n = get(8)",
+            "",
+        ] {
+            assert!(!receives(code, "n"), "{code}");
+        }
+        assert!(!receives("n = get(8);", ""));
+        assert!(returns("if (a) return get(8);") && !returns("returned = get(8);"));
+    }
+
+    #[test]
+    fn a_statement_may_begin_in_the_line_before() {
+        assert!(continues("list->n =") && continues("n = (node *) // one") && continues("int f(void)"));
+        for before in ["n = 1;", "{", "}", "", "  // one", "#define N", "case 1:"] {
+            assert!(!continues(before), "{before}");
+        }
+    }
+}
