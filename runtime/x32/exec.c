@@ -149,6 +149,14 @@ static int is_permitted(const struct successor *next) {
                             AT_EXECVE_CHECK | (by_descriptor ? AT_EMPTY_PATH : 0)));
 }
 
+/* The kernel opens the file before it reads the vectors (fs/exec.c, do_execveat_common()). An x32 file is
+ * opened and checked already. */
+__attribute__((cold, noinline)) static long refused(const struct successor *next, long error) {
+    return next->x32 ? error
+                     : KERNEL_5(__NR_execveat, next->directory, next->native_path, UNREADABLE, UNREADABLE,
+                                next->flags);
+}
+
 static long replace(struct successor *next, u64 argv, u64 envp) {
     struct thread *thread = this_thread();
     struct vector_count counts;
@@ -156,7 +164,7 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
     long result = count(argv, &counts.arguments);
     result = failed(result) ? result : count(envp, &counts.variables);
     if (failed(result)) {
-        return result;
+        return refused(next, result);
     }
     u64 few[FEW_WORDS], total = counts.arguments + counts.variables + WORDS_BEFORE + 4;
     u64 size = total > FEW_WORDS ? ROUND_UP(total * 8, PAGE) : 0;
@@ -173,6 +181,7 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
     result = widen(own, argv, counts.arguments);
     result = failed(result) ? result : widen(variables, envp, counts.variables);
     if (failed(result)) {
+        result = refused(next, result);
         goto out;
     }
     u64 call[6] = {next->native_path, (u64)own, (u64)variables, 0, 0, 0};

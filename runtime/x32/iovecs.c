@@ -46,17 +46,18 @@ void vectors_free(struct vectors *vectors) {
     }
 }
 
-/* The kernel looks at the descriptor first. */
-static long wrong(u64 fd, long error) {
-    long result = KERNEL_2(__NR_fcntl, fd, F_GETFD);
-    return result == -EBADF ? -EBADF : error;
+/* The kernel looks at the descriptor, its mode and the position before it reads the vectors. */
+__attribute__((cold, noinline)) static long wrong(struct frame *frame, long number, u64 fourth, u64 sixth,
+                                                  long error) {
+    long result = KERNEL_6(number, frame->rdi, UNREADABLE, 1, fourth, 0, sixth);
+    return result == -EFAULT ? error : result;
 }
 
 static long with_vectors(struct frame *frame, long number, u64 fourth, u64 sixth) {
     struct vectors vectors;
     long result = vectors_read(&vectors, (u32)frame->rsi, frame->rdx);
     if (failed(result)) {
-        return wrong(frame->rdi, result);
+        return wrong(frame, number, fourth, sixth, result);
     }
     u64 arguments[6] = {frame->rdi, (u64)vectors.at, vectors.count, fourth, 0, sixth};
     result = x32_gate(number, arguments);
@@ -100,7 +101,7 @@ long call_process_madvise(struct frame *frame) {
     struct vectors vectors;
     long result = vectors_read(&vectors, (u32)frame->rsi, frame->rdx);
     if (failed(result)) {
-        return wrong(frame->rdi, result);
+        return result;
     }
     u64 arguments[6] = {frame->rdi, (u64)vectors.at, vectors.count, frame->r10, frame->r8, 0};
     int held = memory_advice_begins((u32)frame->r10, vectors.at, vectors.count);

@@ -258,7 +258,8 @@ long call_move_pages(struct frame *frame) {
         for (u64 i = 0; i < piece; i++) {
             u32 page;
             if (READ_USER(page, (u32)frame->rdx + (done + i) * 4) < 0) {
-                return -EFAULT;
+                /* The kernel looks for the process first. */
+                return KERNEL_6(__NR_move_pages, frame->rdi, 1, UNREADABLE, frame->r10, frame->r8, frame->r9);
             }
             pages[i] = page;
         }

@@ -32,7 +32,8 @@ long call_pidfd_send_signal(struct frame *frame) {
         return forward(frame, __NR_pidfd_send_signal);
     }
     if (READ_USER(given, (u32)frame->rdx) < 0) {
-        return -EFAULT;
+        /* The kernel looks at the descriptor first. */
+        return KERNEL_4(__NR_pidfd_send_signal, frame->rdi, frame->rsi, UNREADABLE, frame->r10);
     }
     siginfo_from_x32(&info, &given);
     arguments[2] = (u64)&info;

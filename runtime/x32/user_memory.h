@@ -8,6 +8,10 @@
 /* The program's size of the address space: IA32_PAGE_OFFSET, arch/x86/include/asm/page_64_types.h. */
 #define TASK_SIZE 0xffffe000UL
 
+/* No process can read it, whatever it has mapped: the kernel refuses a call with it in the order of its own
+ * checks. */
+#define UNREADABLE (1UL << 63)
+
 int read_user(void *to, u64 from, size_t size);
 int write_user(u64 to, const void *from, size_t size);
 /* Reads text up to its 0; -ENAMETOOLONG where that does not fit. */

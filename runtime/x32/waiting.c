@@ -188,16 +188,18 @@ static long submit(u64 context, u32 address) {
     u64 block = address;
     u64 arguments[6] = {context, 1, (u64)&block, 0, 0, 0};
     if (READ_USER(request, address) < 0) {
-        return -EFAULT;
+        return KERNEL_3(__NR_io_submit, context, 1, UNREADABLE);
     }
     if (request.operation != IOCB_CMD_PREADV && request.operation != IOCB_CMD_PWRITEV) {
         return x32_gate(__NR_io_submit, arguments);
     }
     long result = vectors_read(&vectors, (u32)request.buffer, request.size);
-    if (failed(result)) {
+    if (failed(result) && result != -EFAULT) {
         return result;
     }
-    u64 at = address + offsetof(struct request, buffer), wide = (u64)vectors.at;
+    /* The kernel looks at the descriptor before it reads the vector. */
+    u64 at = address + offsetof(struct request, buffer);
+    u64 wide = failed(result) ? UNREADABLE : (u64)vectors.at;
     result = WRITE_USER(at, wide) < 0 ? -EFAULT : x32_gate(__NR_io_submit, arguments);
     write_user(at, &request.buffer, sizeof request.buffer);
     vectors_free(&vectors);
@@ -214,8 +216,10 @@ long call_io_submit(struct frame *frame) {
     }
     for (i64 i = 0; i < count; i++) {
         u32 block;
-        long result =
-            READ_USER(block, (u32)frame->rdx + (u64)i * 4) < 0 ? -EFAULT : submit(frame->rdi, block);
+        /* The kernel looks for the context first. */
+        long result = READ_USER(block, (u32)frame->rdx + (u64)i * 4) < 0
+                          ? KERNEL_3(__NR_io_submit, frame->rdi, 1, UNREADABLE)
+                          : submit(frame->rdi, block);
         if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
             return i > 0 ? i : result;
         }
