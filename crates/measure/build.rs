@@ -2,7 +2,7 @@
 //! which the library contains as bytes. Generates
 //! the layouts of its protocol and of the heap log from their headers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -11,8 +11,9 @@ fn main() {
     widthwise_layout::generate(&folder.join("protocol.h"));
     widthwise_layout::generate(&folder.join("../heap/log.h"));
     for file in [
-        "launcher.c",
         "kernel.h",
+        "exit_stops.h",
+        "proc.h",
         "../syscall.h",
         "../guest/init.c",
         "../guest/kernel.h",
@@ -21,19 +22,23 @@ fn main() {
     ] {
         println!("cargo::rerun-if-changed={}", folder.join(file).display());
     }
+    let launcher = ["launcher.c", "exit_stops.c", "proc.c", "entry.S"].map(|file| folder.join(file));
+    for file in &launcher {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let output = |name: &str| Path::new(&out).join(name);
-    build(&output("launcher"), &folder.join("launcher.c"), "-m64");
+    build(&output("launcher"), &launcher, "-m64");
     let guest = folder.join("../guest");
     // One first process for kernels of both widths.
-    build(&output("guest-init"), &guest.join("init.c"), "-m32");
+    build(&output("guest-init"), &[guest.join("init.c")], "-m32");
     for (abi, option) in [("x86-64", "-m64"), ("x32", "-mx32"), ("i386", "-m32")] {
-        build(&output(&format!("guest-empty-{abi}")), &guest.join("empty.S"), option);
+        build(&output(&format!("guest-empty-{abi}")), &[guest.join("empty.S")], option);
     }
 }
 
 /// Builds a program without a C library.
-fn build(output: &Path, source: &Path, abi: &str) {
+fn build(output: &Path, sources: &[PathBuf], abi: &str) {
     let compiler = cc::Build::new().get_compiler();
     let mut command = Command::new(compiler.path());
     command
@@ -45,8 +50,8 @@ fn build(output: &Path, source: &Path, abi: &str) {
         .args(["-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"])
         .arg("-o")
         .arg(output)
-        .arg(source);
-    let name = source.display();
+        .args(sources);
+    let name = sources[0].display();
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{name} did not build ({status}): {command:?}"),

@@ -173,7 +173,7 @@ static inline void sys_unblock_all_signals(void) {
 }
 
 /* SIGCHLD must have a handler to interrupt ppoll, and be blocked outside it, so that no end is missed. */
-static void on_sigchld(int signal) { (void)signal; }
+static inline void on_sigchld(int signal) { (void)signal; }
 __attribute__((naked)) static void return_from_signal(void) {
     __asm__ volatile("mov %0, %%eax; syscall" : : "i"(__NR_rt_sigreturn));
 }
@@ -192,56 +192,9 @@ static inline long sys_ppoll_with_sigchld(struct pollfd *poll, long milliseconds
                     0);
 }
 
-/* Starts `function(argument)` in a child with a stack of its own; returns the child's number. */
+/* Starts `function(argument)` in a child with a stack of its own; returns the child's number (entry.S). */
 long sys_clone3(struct clone_arguments *arguments, int (*function)(void *), void *argument);
 long sys_clone(struct clone_arguments *arguments, int (*function)(void *), void *argument);
-
-/* Both put the function and its argument into registers that the system call leaves alone, so that the child,
- * whose stack is empty, finds them there. */
-__asm__(".text\n"
-        ".type sys_clone3, @function\n"
-        "sys_clone3:\n"
-        "    mov %rdx, %r8\n"
-        "    mov %rsi, %r9\n"
-        "    mov $88, %esi\n"  /* sizeof(struct clone_arguments) */
-        "    mov $435, %eax\n" /* __NR_clone3 */
-        "    syscall\n"
-        "    jmp 1f\n"
-        ".type sys_clone, @function\n"
-        "sys_clone:\n"
-        "    mov %rdx, %r8\n"
-        "    mov %rsi, %r9\n"
-        "    mov %rdi, %rax\n"
-        "    mov (%rax), %rdi\n"   /* flags */
-        "    or 32(%rax), %rdi\n"  /* exit_signal */
-        "    mov 40(%rax), %rsi\n" /* stack */
-        "    add 48(%rax), %rsi\n" /* its end */
-        "    xor %edx, %edx\n"
-        "    xor %r10d, %r10d\n"
-        "    mov $56, %eax\n" /* __NR_clone; the fifth argument, r8, is used only with CLONE_SETTLS */
-        "    syscall\n"
-        "1:  test %rax, %rax\n"
-        "    jnz 2f\n"
-        "    xor %ebp, %ebp\n"
-        "    mov %r8, %rdi\n"
-        "    call *%r9\n"
-        "    mov %eax, %edi\n"
-        "    mov $231, %eax\n" /* __NR_exit_group */
-        "    syscall\n"
-        "2:  ret\n");
-
-int main_(int argc, char **argv);
-__asm__(".text\n"
-        ".globl _start\n"
-        "_start:\n"
-        "    xor %ebp, %ebp\n"
-        "    mov (%rsp), %rdi\n"
-        "    lea 8(%rsp), %rsi\n"
-        "    and $-16, %rsp\n"
-        "    call main_\n"
-        "    mov %eax, %edi\n"
-        "    mov $231, %eax\n"
-        "    syscall\n");
 
 static inline uint64_t length(const char *text) {
     uint64_t n = 0;

@@ -15,7 +15,9 @@
  */
 #include <stdint.h>
 
+#include "exit_stops.h"
 #include "kernel.h"
+#include "proc.h"
 #include "protocol.h"
 
 static char buffer[MOST_REQUEST_BYTES] __attribute__((aligned(16)));
@@ -206,154 +208,6 @@ static void account(struct reply *reply, const struct rusage *usage) {
     reply->reaped++;
 }
 
-/* The decimal after `key` at the beginning of a line, as in /proc/PID/status or cpu.stat; 0 if there is none.
- */
-static uint64_t field(const char *text, const char *key) {
-    for (const char *line = text; *line; line++) {
-        if (line == text || line[-1] == '\n') {
-            const char *a = line, *b = key;
-            while (*b && *a == *b)
-                a++, b++;
-            if (!*b) {
-                uint64_t value = 0;
-                for (; *a && *a != '\n'; a++)
-                    if (*a >= '0' && *a <= '9')
-                        value = value * 10 + (uint64_t)(*a - '0');
-                return value;
-            }
-        }
-    }
-    return 0;
-}
-
-/* Reads /proc/PID/status. */
-static const char *status_of(long pid) {
-    static char path[64], text[8192];
-    append(append_number(append(path, "/proc/"), (uint64_t)pid), "/status");
-    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? 0 : sys_read((int)fd, text, sizeof text - 1);
-    if (fd >= 0)
-        sys_close((int)fd);
-    text[n > 0 ? n : 0] = 0;
-    return text;
-}
-
-/* Whether this is a process and the launcher's own child. The launcher waits for all that it traces: for
- * threads, whose rusage is that of their process, and for other processes' children, which these wait for and
- * have in their rusage. */
-static int is_own_child(long pid) {
-    const char *text = status_of(pid);
-    return field(text, "Tgid:") == (uint64_t)pid && field(text, "PPid:") == (uint64_t)sys_getpid();
-}
-
-/* Whether a process that has ended had waited for a child: every child has page faults (cminflt in
- * /proc/PID/stat, which stays until the process is reaped; its command name may hold anything). */
-static int is_parent(long pid) {
-    static char path[64], text[1024];
-    char *at = append_number(append(path, "/proc/"), (uint64_t)pid);
-    append(at, "/stat");
-    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd < 0 ? 0 : sys_read((int)fd, text, sizeof text - 1);
-    if (fd >= 0)
-        sys_close((int)fd);
-    long end = n;
-    while (end > 0 && text[end - 1] != ')')
-        end--;
-    int fields = 0;
-    for (; end < n; end++)
-        if (text[end] == ' ' && ++fields == 9)
-            return end + 1 < n && text[end + 1] != '0';
-    return 1; /* nothing is known */
-}
-
-/* Processes whose first thread was read at its exit. If another thread calls execve, the kernel first ends
- * that one, and the process goes on under its number: it is then read once more. */
-static struct counted {
-    long pid;
-    uint64_t resident_kib;
-    int goes_on;
-} counted[64];
-static unsigned last_counted;
-
-static struct counted *find_counted(long pid, int goes_on) {
-    for (unsigned i = 0; i < sizeof counted / sizeof *counted; i++)
-        if (counted[i].pid == pid && counted[i].goes_on == goes_on)
-            return &counted[i];
-    return 0;
-}
-
-/* Adds a process that ends, by its largest image. */
-static void count_process(struct reply *reply, long pid, uint64_t resident_kib) {
-    struct counted *known = find_counted(pid, 1);
-    if (known) {
-        known->goes_on = 0;
-        if (resident_kib > known->resident_kib) {
-            reply->exit_max_rss_sum_kib += resident_kib - known->resident_kib;
-            known->resident_kib = resident_kib;
-        }
-        return;
-    }
-    reply->exit_max_rss_sum_kib += resident_kib;
-    reply->exit_processes++;
-    enum { PLACES = sizeof counted / sizeof *counted };
-    for (unsigned i = 0; i < PLACES; i++) {
-        struct counted *place = &counted[++last_counted % PLACES];
-        if (!place->goes_on) {
-            place->pid = pid;
-            place->resident_kib = resident_kib;
-            return;
-        }
-    }
-}
-
-/* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
- * exactly, where the accounting at exit reads per-CPU counters that lag by up to 31 pages each. */
-static void read_peaks(struct reply *reply, long pid) {
-    const char *text = status_of(pid);
-    uint64_t resident = field(text, "VmHWM:"), virtual_ = field(text, "VmPeak:");
-    if (resident == 0 && virtual_ == 0)
-        return; /* another thread of the process was the last to hold the memory */
-    if (resident > reply->exit_max_rss_kib)
-        reply->exit_max_rss_kib = resident;
-    if (virtual_ > reply->exit_peak_virtual_kib)
-        reply->exit_peak_virtual_kib = virtual_;
-    /* Threads share the memory: only the thread group's leader stands for the process. */
-    if (field(text, "Tgid:") == (uint64_t)pid)
-        count_process(reply, pid, resident);
-}
-
-enum {
-    TRACE_OPTIONS = PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-                    PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL
-};
-
-/* Reads one stop of a traced process and continues the process. */
-static void pass_stop(struct reply *reply, long pid, int status) {
-    int signal = (status >> 8) & 0xff, event = status >> 16;
-    if (event == PTRACE_EVENT_EXIT) {
-        read_peaks(reply, pid);
-        signal = 0;
-    } else if (event == PTRACE_EVENT_EXEC) {
-        /* ptrace(2): the thread has the number of its process now, and the message is the one it had. */
-        unsigned long former = 0;
-        sys_ptrace(PTRACE_GETEVENTMSG, pid, 0, (long)&former);
-        struct counted *known = find_counted(pid, 0);
-        if (former != (unsigned long)pid && known)
-            known->goes_on = 1;
-        signal = 0;
-    } else if (event == PTRACE_EVENT_STOP) {
-        /* A group stop, or a new child's first stop. */
-        if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
-            sys_ptrace(PTRACE_LISTEN, pid, 0, 0);
-            return;
-        }
-        signal = 0;
-    } else if (event != 0) {
-        signal = 0;
-    }
-    sys_ptrace(PTRACE_CONT, pid, 0, signal);
-}
-
 /* Kills every process of the run: its process group in one call (no fork can escape: kernel/signal.c and
  * copy_process), its cgroup if there is one, and every orphan that the launcher has become the parent of. */
 static void kill_all(long root) {
@@ -449,7 +303,7 @@ static int reap(struct flight *flight) {
             return 1;
         if ((status & 0xff) == 0x7f) { /* stopped: only ever reported of traced processes */
             if (flight->traced)
-                pass_stop(reply, pid, status);
+                exit_stops_pass(reply, pid, status);
             continue;
         }
         if (!is_counted)
@@ -643,7 +497,7 @@ static long clone_child(struct plan *plan, int traced) {
 
 /* Attaches to the child, which waits for it, and releases the child. */
 static void trace(long pid) {
-    long n = sys_ptrace(PTRACE_SEIZE, pid, 0, TRACE_OPTIONS);
+    long n = exit_stops_attach(pid);
     if (n < 0) {
         sys_kill(pid, SIGKILL);
         child.step = STEP_TRACE;
@@ -684,7 +538,7 @@ static void run(const struct request *request) {
     plan.request = request;
     int traced = (request->flags & EXIT_STOP) != 0;
     if (traced)
-        clear(counted, sizeof counted);
+        exit_stops_begin();
     child.step = STEP_NONE;
     child.error = 0;
     child.released = !traced;
