@@ -55,8 +55,12 @@ fn the_callers_of_a_wrapper_are_the_sites_and_the_text_says_so() {
         "{text}"
     );
     assert_eq!(functions(&lab, "--keep-wrappers").0, ["checked_alloc"]);
-    // A named wrapper disables the suggestion.
-    assert_eq!(functions(&lab, "--skip-frames checked_alloc").0, ["xmalloc"]);
+    assert_eq!(functions(&lab, "--skip-frames checked_alloc --keep-wrappers").0, ["xmalloc"]);
+    // What the user names is skipped beside what is found.
+    let (sites, report) = functions(&lab, "--skip-frames checked_alloc");
+    assert_eq!(sites, ["rooms", "doors"]);
+    assert_eq!(report["wrappers"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["wrappers"][0]["function"], "xmalloc");
 }
 
 #[test]
@@ -65,4 +69,39 @@ fn a_possible_wrapper_is_named_with_the_option_that_skips_it() {
     assert_eq!(functions(&lab, "").0, ["room"]);
     let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);
     assert!(text.contains("room requests") && !text.contains("is taken for a wrapper"), "{text}");
+}
+
+/// `new_object` makes objects of two types through a wrapper, and has three quarters of the bytes.
+const OBJECTS: &str = r#"
+#include <stdlib.h>
+struct table { struct table *next; long values[6]; };
+struct text { struct text *next; char bytes[24]; };
+void *kept;
+__attribute__((noinline)) static void *my_malloc(size_t size) { void *p = malloc(size); __asm__ volatile("" ::: "memory"); return p; }
+__attribute__((noinline)) static void *new_object(size_t size) { void *p = my_malloc(size); __asm__ volatile("" ::: "memory"); return p; }
+__attribute__((noinline)) static void tables(void) {
+    for (int i = 0; i < 10000; i++) { struct table *t = new_object(sizeof(struct table)); t->next = kept; kept = t; }
+}
+__attribute__((noinline)) static void texts(void) {
+    for (int i = 0; i < 10000; i++) { struct text *t = new_object(sizeof(struct text)); t->next = kept; kept = t; }
+}
+__attribute__((noinline)) static void numbers(void) {
+    long *n = my_malloc(200000); n[0] = 1; kept = n;
+}
+int main(void) { tables(); texts(); numbers(); return 0; }
+"#;
+
+#[test]
+fn a_function_with_most_bytes_is_suggested_and_the_suggestion_names_its_callers() {
+    let lab = Laboratory::new();
+    lab.write("objects.c", OBJECTS);
+    let options = "--flags '-O1 -g' --rounds 1 --warmup 0 --metric cpu --heap=1";
+    let output = lab.compare(&format!("objects.c --abi x86-64 {options}"));
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let (sites, report) = functions(&lab, "");
+    assert_eq!(sites, ["new_object", "numbers"], "{report}");
+    let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);
+    assert!(text.contains("`--skip-frames 'new_object'` shows them"), "{text}");
+    let (sites, report) = functions(&lab, "--skip-frames new_object");
+    assert_eq!(sites, ["tables", "texts", "numbers"], "{report}");
 }

@@ -12,6 +12,8 @@ use crate::heap::sizes::Sizes;
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
+/// A function with a larger share, and blocks of several sizes, hides the sites of most memory.
+const HALF: f64 = 0.5;
 /// The most wrappers of wrappers.
 const DEEPEST: usize = 8;
 
@@ -26,18 +28,19 @@ pub struct Wrapper {
     pub is_thin: bool,
 }
 
-/// The wrappers of a profile, the innermost first: those with an allocating function's name, alone or together, and at most one with
-/// another name, which ends the search, since only the user knows whether it is a wrapper.
-pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
+/// The wrappers of a profile beside those that are `given`, the innermost first: those with an allocating function's name, alone or
+/// together, and at most one with another name, which ends the search, since only the user knows whether it is a wrapper.
+pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> {
     let mut found: Vec<Wrapper> = Vec::new();
     // Those that have one caller so far, which may be a wrapper of theirs with several.
     let mut pending: Vec<Wrapper> = Vec::new();
-    let mut through: Vec<String> = Vec::new();
-    while through.len() < DEEPEST {
+    let mut through = given.to_vec();
+    while through.len() < given.len() + DEEPEST {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else {
             let several = together(profile, program, &sites, &through);
             if several.is_empty() {
+                found.extend(hides_half(profile, program, &sites, &through));
                 break;
             }
             through.extend(several.iter().map(|wrapper| wrapper.function.clone()));
@@ -68,9 +71,12 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
 
 /// The wrappers of several recordings that are looked at together, each with its program's file name. A pool of one recording is no
 /// thin wrapper of the others: its chunks may have one size in one ABI alone.
-pub fn find_in_all<'r>(recordings: impl Iterator<Item = (&'r Profile, &'r str)>) -> Vec<Wrapper> {
+pub fn find_in_all<'r>(
+    recordings: impl Iterator<Item = (&'r Profile, &'r str)>,
+    given: &[String],
+) -> Vec<Wrapper> {
     let mut all: Vec<Wrapper> = Vec::new();
-    for wrapper in recordings.flat_map(|(profile, program)| find(profile, program)) {
+    for wrapper in recordings.flat_map(|(profile, program)| find(profile, program, given)) {
         match all.iter_mut().find(|known| known.function == wrapper.function) {
             Some(known) => known.is_thin &= wrapper.is_thin,
             None => all.push(wrapper),
@@ -139,6 +145,16 @@ fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]
     } else {
         Vec::new()
     }
+}
+
+/// A function that requests more than half of the bytes, in blocks of several sizes, for several callers. Whatever its name, it is a
+/// suggestion: objects of several types or one structure with a tail of its own are both possible.
+fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Option<Wrapper> {
+    let (function, share) = largest(sites).filter(|(function, share)| *share > HALF && function != "main")?;
+    let outside = [through, &[function.clone()]].concat();
+    let passes_on = sizes(sites, &function).are_several()
+        && callers(profile, program, [through, &outside], &function).len() > 1;
+    passes_on.then_some(Wrapper { function, share, is_thin: false })
 }
 
 /// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function if these
@@ -220,7 +236,7 @@ mod tests {
     }
 
     fn found(stacks: &[(&[&str], u64)]) -> Vec<(String, bool)> {
-        find(&profile(stacks), "prog").into_iter().map(|one| (one.function, one.is_thin)).collect()
+        find(&profile(stacks), "prog", &[]).into_iter().map(|one| (one.function, one.is_thin)).collect()
     }
 
     fn thin(name: &str) -> (String, bool) {
@@ -252,14 +268,14 @@ mod tests {
         let mut profile =
             profile(&[(&["main", "a", "pool_take"], 65_536), (&["main", "b", "pool_take"], 65_536)]);
         profile.samples.iter_mut().for_each(|sample| sample.values.sizes.take(65_536));
-        let found = find(&profile, "prog");
+        let found = find(&profile, "prog", &[]);
         assert_eq!((found[0].function.as_str(), found[0].is_thin), ("pool_take", false));
         // Of another ABI, whose chunks have several sizes, it is none either.
         let mut other = profile.clone();
         other.samples.iter_mut().for_each(|sample| sample.values.sizes.take(512));
-        assert!(find(&other, "prog")[0].is_thin);
+        assert!(find(&other, "prog", &[])[0].is_thin);
         for sides in [[&profile, &other], [&other, &profile]] {
-            let found = find_in_all(sides.into_iter().map(|profile| (profile, "prog")));
+            let found = find_in_all(sides.into_iter().map(|profile| (profile, "prog")), &[]);
             assert_eq!(found.iter().map(|one| one.is_thin).collect::<Vec<_>>(), [false]);
         }
     }
@@ -274,22 +290,54 @@ mod tests {
             (&["main", "c"], 8),
         ]);
         let names = |profile: &Profile| {
-            find(profile, "prog").into_iter().map(|one| (one.function, one.is_thin)).collect::<Vec<_>>()
+            find(profile, "prog", &[]).into_iter().map(|one| (one.function, one.is_thin)).collect::<Vec<_>>()
         };
         for (sample, size) in profile.samples.iter_mut().zip([24, 48, 24, 48, 8]) {
             sample.values.sizes.take(size);
         }
         assert_eq!(names(&profile), [thin("my_malloc"), thin("my_calloc")]);
-        // Objects of one size have one type: their function is the site, and the other has too little alone.
+        // Objects of one size have one type: their function is the site, and the other has too little alone to be more than a candidate.
         let mut typed = profile.clone();
         typed.samples.iter_mut().for_each(|sample| sample.values.sizes = Sizes::default());
         for (sample, size) in typed.samples.iter_mut().zip([24, 48, 24, 24, 8]) {
             sample.values.sizes.take(size);
         }
-        assert!(names(&typed).is_empty());
+        let candidate = [("my_malloc".to_owned(), false)];
+        assert_eq!(names(&typed), candidate);
         // A twentieth more elsewhere is too much.
         profile.samples[4].values.peak_bytes = 13;
-        assert!(names(&profile).is_empty());
+        assert_eq!(names(&profile), candidate);
+    }
+
+    #[test]
+    fn a_function_with_half_of_the_bytes_in_blocks_of_several_sizes_is_a_candidate() {
+        let mut profile = profile(&[
+            (&["main", "a", "new_object", "my_malloc"], 40),
+            (&["main", "b", "new_object", "my_malloc"], 20),
+            (&["main", "c", "my_malloc"], 40),
+        ]);
+        for (sample, size) in profile.samples.iter_mut().zip([40, 20, 40]) {
+            sample.values.sizes.take(size);
+        }
+        let names = |profile: &Profile, given: &[String]| {
+            find(profile, "prog", given)
+                .into_iter()
+                .map(|one| (one.function, one.is_thin))
+                .collect::<Vec<_>>()
+        };
+        let candidate = ("new_object".to_owned(), false);
+        assert_eq!(names(&profile, &[]), [thin("my_malloc"), candidate]);
+        // It is given, and those below it are found as before.
+        assert_eq!(names(&profile, &["new_object".to_owned()]), [thin("my_malloc")]);
+        // Objects of one size have one type; with less than half it hides too little.
+        let mut one_size = profile.clone();
+        one_size.samples.iter_mut().for_each(|sample| sample.values.sizes = Sizes::default());
+        for (sample, size) in one_size.samples.iter_mut().zip([20, 20, 40]) {
+            sample.values.sizes.take(size);
+        }
+        assert_eq!(names(&one_size, &[]), [thin("my_malloc")]);
+        profile.samples[2].values.peak_bytes = 70;
+        assert_eq!(names(&profile, &[]), [thin("my_malloc")]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn title(picture: &Picture) -> String {
 /// Thin wrappers in a picture's recordings: they are no sites.
 fn wrappers(picture: &Picture) -> Vec<String> {
     let heaps = std::iter::once(picture.heap).chain(picture.baseline.map(|(_, heap)| heap));
-    let found = wrappers::find_in_all(heaps.map(|heap| (&heap.profile, heap.program.as_str())));
+    let found = wrappers::find_in_all(heaps.map(|heap| (&heap.profile, heap.program.as_str())), &[]);
     found.into_iter().filter(|wrapper| wrapper.is_thin).map(|wrapper| wrapper.function).collect()
 }
 

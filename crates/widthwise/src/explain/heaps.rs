@@ -122,12 +122,12 @@ impl Heaps {
 }
 
 impl Frames<'_> {
-    /// The functions that hand on nearly all requests, of either side; none where the user has named some.
+    /// The functions that hand on nearly all requests, of either side, beside those that the user has named.
     fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
-        if self.keep_wrappers || !self.skip.is_empty() {
+        if self.keep_wrappers {
             return Vec::new();
         }
-        wrappers::find_in_all(read.iter().map(|read| (&read.profile, read.program.as_str())))
+        wrappers::find_in_all(read.iter().map(|read| (&read.profile, read.program.as_str())), self.skip)
     }
 }
 
