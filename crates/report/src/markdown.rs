@@ -49,97 +49,133 @@ fn memory_notes(comparison: &Comparison) -> Vec<String> {
 
 /// The campaign as Markdown, with a final line end.
 pub fn render(comparison: &Comparison) -> String {
-    let mut page = String::new();
-    let mut line = |text: &str| {
-        page.push_str(text);
-        page.push('\n');
-    };
-    line(&format!("## {}", escaped(&report_text::title(comparison))));
-    line("");
-    line(&format!(
-        "{} · {}",
-        code(&report_text::command(comparison)),
-        escaped(&report_text::extent(comparison))
-    ));
-    line("");
-    for sentence in report_text::answer(comparison) {
-        line(&escaped(&sentence));
-    }
-    line("");
     let columns = Columns::of(comparison.campaign.experiment);
-    let by_metric = by_metric::applies(comparison);
-    if !by_metric {
-        line(&table(comparison, &columns.leading));
+    let mut page = Page::default();
+    page.heading(comparison);
+    page.tables(comparison, &columns);
+    page.notes(comparison);
+    page.folds(comparison, &columns);
+    page.ending(comparison);
+    page.text
+}
+
+/// The page, as far as it is written.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
     }
-    let tables = by_metric::markdown(comparison, escaped);
-    if !tables.is_empty() {
-        line(tables.trim_end());
-        line("");
-    }
-    if let (Some(floors), false) = (report_text::floors(comparison, &columns.leading), by_metric) {
-        line(&format!("Detection floor: {}.", escaped(&floors)));
-        line("");
-    }
-    let gaps = report_text::gaps(comparison, &columns.all());
-    for gap in &gaps {
-        line(&format!("- {}", escaped(&gap.line(comparison))));
-    }
-    for (variant, reason) in report_text::not_measured(comparison) {
-        line(&format!("- **{}** was not measured: {}", escaped(&variant), escaped(&reason)));
-    }
-    line("");
-    for sentence in report_text::agreement(comparison)
-        .into_iter()
-        .chain(report_text::layouts(comparison))
-        .chain(report_text::noise(comparison))
-        .chain(x32_runtime::brief(comparison))
-        .chain(report_text::processes(comparison))
-    {
-        line(&escaped(&sentence));
-    }
-    for part in memory_notes(comparison) {
-        line("");
-        line(&part);
-    }
-    for warning in report_text::warnings(comparison) {
-        line("");
-        line(&format!("> **Warning:** {}", prose(&warning)));
-    }
-    for (variant, diff) in &comparison.differences {
-        line("");
-        let summary = format!("{} against {}", variant, comparison.campaign.experiment.baseline);
-        line(&format!("**{}**", escaped(&sanitize::line(&summary))));
-        line("");
-        line(&fenced(diff));
-    }
-    if order::is_many(comparison) {
-        line("");
-        line("<details><summary>Every variant in a sentence</summary>");
-        line("");
-        for sentence in report_text::one_by_one(comparison).iter().chain(&x32_runtime::lines(comparison)) {
-            line(&format!("- {}", escaped(sentence)));
+
+    /// The title, the command and the answer.
+    fn heading(&mut self, comparison: &Comparison) {
+        self.line(&format!("## {}", escaped(&report_text::title(comparison))));
+        self.line("");
+        self.line(&format!(
+            "{} · {}",
+            code(&report_text::command(comparison)),
+            escaped(&report_text::extent(comparison))
+        ));
+        self.line("");
+        for sentence in report_text::answer(comparison) {
+            self.line(&escaped(&sentence));
         }
-        line("");
-        line("</details>");
+        self.line("");
     }
-    if !columns.others.is_empty() && !by_metric {
-        line("");
-        line("<details><summary>Other metrics</summary>");
-        line("");
-        line(&table(comparison, &columns.others));
-        line("</details>");
+
+    /// The verdicts, the detection floor, and which figures are missing.
+    fn tables(&mut self, comparison: &Comparison, columns: &Columns) {
+        let by_metric = by_metric::applies(comparison);
+        if !by_metric {
+            self.line(&table(comparison, &columns.leading));
+        }
+        let tables = by_metric::markdown(comparison, escaped);
+        if !tables.is_empty() {
+            self.line(tables.trim_end());
+            self.line("");
+        }
+        if let (Some(floors), false) = (report_text::floors(comparison, &columns.leading), by_metric) {
+            self.line(&format!("Detection floor: {}.", escaped(&floors)));
+            self.line("");
+        }
+        for gap in report_text::gaps(comparison, &columns.all()) {
+            self.line(&format!("- {}", escaped(&gap.line(comparison))));
+        }
+        for (variant, reason) in report_text::not_measured(comparison) {
+            self.line(&format!("- **{}** was not measured: {}", escaped(&variant), escaped(&reason)));
+        }
+        self.line("");
     }
-    line("");
-    for sentence in report_text::control(comparison).into_iter().chain([report_text::stopping(comparison)]) {
-        line(&escaped(&sentence));
+
+    /// What else is to be known of the runs, the warnings, and the outputs that differ.
+    fn notes(&mut self, comparison: &Comparison) {
+        for sentence in report_text::agreement(comparison)
+            .into_iter()
+            .chain(report_text::layouts(comparison))
+            .chain(report_text::noise(comparison))
+            .chain(x32_runtime::brief(comparison))
+            .chain(report_text::processes(comparison))
+        {
+            self.line(&escaped(&sentence));
+        }
+        for part in memory_notes(comparison) {
+            self.line("");
+            self.line(&part);
+        }
+        for warning in report_text::warnings(comparison) {
+            self.line("");
+            self.line(&format!("> **Warning:** {}", prose(&warning)));
+        }
+        for (variant, diff) in &comparison.differences {
+            self.line("");
+            let summary = format!("{} against {}", variant, comparison.campaign.experiment.baseline);
+            self.line(&format!("**{}**", escaped(&sanitize::line(&summary))));
+            self.line("");
+            self.line(&fenced(diff));
+        }
     }
-    line(&format!(
-        "Widthwise {}, {}, {}.",
-        escaped(comparison.campaign.widthwise),
-        escaped(&sanitize::line(&comparison.campaign.created)),
-        code(&sanitize::line(&comparison.campaign.folder))
-    ));
-    page
+
+    /// What is folded: the sentences of many variants, and the other metrics.
+    fn folds(&mut self, comparison: &Comparison, columns: &Columns) {
+        if order::is_many(comparison) {
+            self.line("");
+            self.line("<details><summary>Every variant in a sentence</summary>");
+            self.line("");
+            for sentence in report_text::one_by_one(comparison).iter().chain(&x32_runtime::lines(comparison))
+            {
+                self.line(&format!("- {}", escaped(sentence)));
+            }
+            self.line("");
+            self.line("</details>");
+        }
+        if !columns.others.is_empty() && !by_metric::applies(comparison) {
+            self.line("");
+            self.line("<details><summary>Other metrics</summary>");
+            self.line("");
+            self.line(&table(comparison, &columns.others));
+            self.line("</details>");
+        }
+        self.line("");
+    }
+
+    /// The control, why the rounds ended, and what wrote the page.
+    fn ending(&mut self, comparison: &Comparison) {
+        for sentence in
+            report_text::control(comparison).into_iter().chain([report_text::stopping(comparison)])
+        {
+            self.line(&escaped(&sentence));
+        }
+        self.line(&format!(
+            "Widthwise {}, {}, {}.",
+            escaped(comparison.campaign.widthwise),
+            escaped(&sanitize::line(&comparison.campaign.created)),
+            code(&sanitize::line(&comparison.campaign.folder))
+        ));
+    }
 }
 
 fn table(comparison: &Comparison, metrics: &[Metric]) -> String {

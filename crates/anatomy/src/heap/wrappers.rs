@@ -151,7 +151,7 @@ fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]
 /// suggestion: objects of several types or one structure with a tail of its own are both possible.
 fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Option<Wrapper> {
     let (function, share) = largest(sites).filter(|(function, share)| *share > HALF && function != "main")?;
-    let outside = [through, &[function.clone()]].concat();
+    let outside = [through, std::slice::from_ref(&function)].concat();
     let passes_on = sizes(sites, &function).are_several()
         && callers(profile, program, [through, &outside], &function).len() > 1;
     passes_on.then_some(Wrapper { function, share, is_thin: false })

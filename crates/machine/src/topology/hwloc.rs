@@ -35,101 +35,117 @@ struct Kind {
     capacity: Option<u64>,
 }
 
+/// What has been read of the XML.
+#[derive(Default)]
+struct Parts {
+    topology: Topology,
+    packages: Vec<BTreeSet<Cpu>>,
+    cores: Vec<BTreeSet<Cpu>>,
+    units: Vec<Cpu>,
+    kinds: Vec<Kind>,
+    in_kind: bool,
+    machine_seen: bool,
+}
+
 /// Reads hwloc's XML.
 pub(super) fn parse(xml: &str) -> Result<Topology, String> {
-    let mut topology = Topology { source: Source::Hwloc, ..Topology::default() };
-    let mut packages: Vec<BTreeSet<Cpu>> = Vec::new();
-    let mut cores: Vec<BTreeSet<Cpu>> = Vec::new();
-    let mut units: Vec<Cpu> = Vec::new();
-    let mut kinds: Vec<Kind> = Vec::new();
-    let mut in_kind = false;
-    let mut machine_seen = false;
-
+    let mut parts = Parts::default();
     let mut reader = Reader::from_str(xml);
     loop {
         match reader.read_event().map_err(|error| error.to_string())? {
             Event::Eof => break,
-            Event::End(element) if element.name().as_ref() == "cpukind" => in_kind = false,
-            event @ (Event::Start(_) | Event::Empty(_)) => {
-                let (element, open) = match &event {
-                    Event::Start(element) => (element, true),
-                    Event::Empty(element) => (element, false),
-                    _ => continue,
-                };
-                match element.name().as_ref() {
-                    "topology" => {
-                        let version = attribute(element, "version")?.unwrap_or_default();
-                        if !version.starts_with("2.") {
-                            return Err(format!("hwloc XML version {version:?}, expected 2"));
-                        }
+            Event::End(element) if element.name().as_ref() == "cpukind" => parts.in_kind = false,
+            Event::Start(element) => parts.element(&element, true)?,
+            Event::Empty(element) => parts.element(&element, false)?,
+            _ => {}
+        }
+    }
+    parts.topology()
+}
+
+impl Parts {
+    /// An element; `open` if others are inside it.
+    fn element(&mut self, element: &BytesStart, open: bool) -> Result<(), String> {
+        match element.name().as_ref() {
+            "topology" => {
+                let version = attribute(element, "version")?.unwrap_or_default();
+                if !version.starts_with("2.") {
+                    return Err(format!("hwloc XML version {version:?}, expected 2"));
+                }
+            }
+            "object" => self.object(element)?,
+            "cpukind" => {
+                self.in_kind = open;
+                self.kinds.push(Kind { cpus: set(element, "cpuset")?, ..Kind::default() });
+            }
+            "info" if self.in_kind => {
+                let value = attribute(element, "value")?.unwrap_or_default();
+                if let Some(kind) = self.kinds.last_mut() {
+                    match attribute(element, "name")?.as_deref() {
+                        Some("CoreType") => kind.core_type = Some(value),
+                        Some("LinuxCapacity") => kind.capacity = value.parse().ok(),
+                        _ => {}
                     }
-                    "object" => {
-                        let cpus = set(element, "cpuset")?;
-                        match attribute(element, "type")?.unwrap_or_default().as_str() {
-                            "Machine" => {
-                                machine_seen = true;
-                                topology.allowed = set(element, "allowed_cpuset")?;
-                                let complete = set(element, "complete_cpuset")?;
-                                topology.offline = complete.difference(&cpus).copied().collect();
-                            }
-                            "Package" => packages.push(cpus),
-                            "Core" => cores.push(cpus),
-                            "PU" => units.extend(cpus),
-                            "NUMANode" => {
-                                let number = number(element, "os_index")?.unwrap_or(0);
-                                topology.nodes.push(Node { number, cpus });
-                            }
-                            // "L1iCache" and the like hold instructions only.
-                            "L1Cache" | "L2Cache" | "L3Cache" | "L4Cache" | "L5Cache" => {
-                                let level = number(element, "depth")?.unwrap_or(0);
-                                let size = number(element, "cache_size")?.unwrap_or(0);
-                                topology.caches.push(Cache { level, size, cpus });
-                            }
-                            _ => {}
-                        }
-                    }
-                    "cpukind" => {
-                        in_kind = open;
-                        kinds.push(Kind { cpus: set(element, "cpuset")?, ..Kind::default() });
-                    }
-                    "info" if in_kind => {
-                        let value = attribute(element, "value")?.unwrap_or_default();
-                        if let Some(kind) = kinds.last_mut() {
-                            match attribute(element, "name")?.as_deref() {
-                                Some("CoreType") => kind.core_type = Some(value),
-                                Some("LinuxCapacity") => kind.capacity = value.parse().ok(),
-                                _ => {}
-                            }
-                        }
-                    }
-                    _ => {}
                 }
             }
             _ => {}
         }
+        Ok(())
     }
-    if !machine_seen || units.is_empty() {
-        return Err("no machine in it".into());
+
+    fn object(&mut self, element: &BytesStart) -> Result<(), String> {
+        let cpus = set(element, "cpuset")?;
+        match attribute(element, "type")?.unwrap_or_default().as_str() {
+            "Machine" => {
+                self.machine_seen = true;
+                self.topology.allowed = set(element, "allowed_cpuset")?;
+                let complete = set(element, "complete_cpuset")?;
+                self.topology.offline = complete.difference(&cpus).copied().collect();
+            }
+            "Package" => self.packages.push(cpus),
+            "Core" => self.cores.push(cpus),
+            "PU" => self.units.extend(cpus),
+            "NUMANode" => {
+                let number = number(element, "os_index")?.unwrap_or(0);
+                self.topology.nodes.push(Node { number, cpus });
+            }
+            // "L1iCache" and the like hold instructions only.
+            "L1Cache" | "L2Cache" | "L3Cache" | "L4Cache" | "L5Cache" => {
+                let level = number(element, "depth")?.unwrap_or(0);
+                let size = number(element, "cache_size")?.unwrap_or(0);
+                self.topology.caches.push(Cache { level, size, cpus });
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    if cores.is_empty() {
-        // Some virtual machines do not report which CPUs make a core.
-        cores = units.iter().map(|cpu| BTreeSet::from([*cpu])).collect();
-    }
-    let fastest = kinds.iter().filter_map(|kind| kind.capacity).max();
-    topology.packages = packages.len().max(1);
-    topology.cores = cores
-        .into_iter()
-        .filter(|cpus| !cpus.is_empty())
-        .map(|cpus| Core {
-            package: packages.iter().position(|package| cpus.is_subset(package)).unwrap_or(0),
-            kind: kinds
+
+    /// The topology, with its cores.
+    fn topology(mut self) -> Result<Topology, String> {
+        if !self.machine_seen || self.units.is_empty() {
+            return Err("no machine in it".into());
+        }
+        if self.cores.is_empty() {
+            // Some virtual machines do not report which CPUs make a core.
+            self.cores = self.units.iter().map(|cpu| BTreeSet::from([*cpu])).collect();
+        }
+        let fastest = self.kinds.iter().filter_map(|kind| kind.capacity).max();
+        let cores = self.cores.into_iter().filter(|cpus| !cpus.is_empty()).map(|cpus| Core {
+            package: self.packages.iter().position(|package| cpus.is_subset(package)).unwrap_or(0),
+            kind: self
+                .kinds
                 .iter()
                 .find(|kind| !kind.cpus.is_disjoint(&cpus))
                 .map_or(CoreKind::Performance, |kind| kind_of(kind, fastest)),
             cpus,
+        });
+        Ok(Topology {
+            source: Source::Hwloc,
+            packages: self.packages.len().max(1),
+            cores: cores.collect(),
+            ..self.topology
         })
-        .collect();
-    Ok(topology)
+    }
 }
 
 fn kind_of(kind: &Kind, fastest: Option<u64>) -> CoreKind {

@@ -428,12 +428,8 @@ impl Runner {
         if reply.escaped {
             return Err(RunError::Escaped);
         }
-        let next = self.replies.iter().map(|reply| reply.pid).find(|pid| *pid > 0);
-        let tree = self.listener.is_some().then(|| {
-            taskstats::take(&mut self.exits, reply.pid, self.launcher.pid(), next, reply.reaped > 1)
-        });
         let lost = number <= self.lost;
-        let tree = tree.filter(|tree| !lost && !tree.is_empty());
+        let mut tree = self.tree(&reply, lost);
         let used = self.cgroup.unified().map(|_| reply.group.since(used_before));
         let used = used.filter(|used| !used.is_zero());
         let unwaited = has_unwaited(&reply, tree.as_deref(), used);
@@ -449,13 +445,7 @@ impl Runner {
         };
         let mut remarks = remarks.sentences();
         let left_over = left_working(&reply);
-        self.held[self.last] = self.written(self.last);
-        let flooded = self.held[self.last].iter().any(|held| *held > limits.output_bytes);
-        let ending = match killed {
-            Some(ending) if reply.failed.is_none() => ending,
-            _ if flooded => Ending::OutputLimit { limit_bytes: limits.output_bytes },
-            _ => ending(&reply, start, &stdout, cpus),
-        };
+        let ending = self.ending(&reply, killed, start, &stdout, cpus, limits);
         let largest = self.largest(&reply, tree.as_deref());
         let mut sample = sample(&reply, tree.as_deref(), largest);
         add_unwaited(&mut sample, &reply, tree.as_deref(), used, unwaited);
@@ -465,7 +455,6 @@ impl Runner {
             sample.extend(reported.readings);
             remarks.extend(reported.remarks);
         }
-        let mut tree = tree;
         let account = start.runtime.as_ref().and_then(|_| self.accounts.end(self.last));
         if let Some(account) = &account {
             x32_account::leave_out(account, self.accounts.costs(), &mut sample, tree.as_deref_mut());
@@ -494,6 +483,33 @@ impl Runner {
             series: None,
             account,
         })
+    }
+
+    /// The processes of the run, as taskstats has reported them; none if reports were lost.
+    fn tree(&mut self, reply: &Reply, lost: bool) -> Option<Vec<Process>> {
+        let next = self.replies.iter().map(|reply| reply.pid).find(|pid| *pid > 0);
+        self.listener.as_ref()?;
+        let tree = taskstats::take(&mut self.exits, reply.pid, self.launcher.pid(), next, reply.reaped > 1);
+        (!lost && !tree.is_empty()).then_some(tree)
+    }
+
+    /// How the run ended: it was killed, wrote too much, or by itself.
+    fn ending(
+        &mut self,
+        reply: &Reply,
+        killed: Option<Ending>,
+        start: &LaunchSpec,
+        stdout: &Path,
+        cpus: &[u32],
+        limits: Limits,
+    ) -> Ending {
+        self.held[self.last] = self.written(self.last);
+        let flooded = self.held[self.last].iter().any(|held| *held > limits.output_bytes);
+        match killed {
+            Some(ending) if reply.failed.is_none() => ending,
+            _ if flooded => Ending::OutputLimit { limit_bytes: limits.output_bytes },
+            _ => ending(reply, start, stdout, cpus),
+        }
     }
 
     /// `ru_maxrss` of the run, unless it may be the launcher's own size: at `execve` the kernel counts the

@@ -73,84 +73,10 @@ impl Question {
         let kinds: Kinds =
             self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
         let placements = self.placements()?;
-        for name in &placements {
-            let policy: Policy =
-                name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
-            placement::place(topology, &policy, kinds, 1)
-                .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
-        }
-        let uses = |word: &str| placeholder::used(run).any(|used| used == word);
-        let mut counts = if self.processes.is_empty() {
-            placement::steps(topology, kinds)
-        } else {
-            self.processes.clone()
-        };
-        counts.sort_unstable();
-        counts.dedup();
-        match (counts.first(), counts.last()) {
-            (Some(0), _) => {
-                return Err(Failure::request("--processes: 0 processes do nothing; 1 is the least"))
-            }
-            (_, Some(most)) if *most > MOST_PROCESSES => {
-                return Err(Failure::request(format!(
-                    "--processes: {most} are too many; at most {MOST_PROCESSES}"
-                )))
-            }
-            (None, _) => return Err(Failure::request("--processes: no CPU of that kind may be used here")),
-            _ => {}
-        }
-        let modes = if self.mode.is_empty() {
-            vec![if uses("processes") { Mode::Fork } else { Mode::Jobs }]
-        } else {
-            let mut modes = self.mode.clone();
-            modes.dedup();
-            modes
-        };
-        if let Some(mode) = modes.iter().find(|mode| **mode != Mode::Jobs && !uses("processes")) {
-            if counts.iter().any(|count| *count > 1) {
-                return Err(Failure::request(format!(
-                    "--mode {mode}: the run command `{run}` does not say how many {} to start: put {{processes}} where it \
-                     does",
-                    mode.noun()
-                )));
-            }
-        }
-        if self.event_log.is_some() && self.event_pattern.is_none() {
-            return Err(Failure::request(
-                "--event-log: --event-pattern says what a line of an event looks like",
-            ));
-        }
-        if self.events == Some(0) {
-            return Err(Failure::request("--events: 0 events take no time; 1 is the least"));
-        }
-        if self.events.is_some() && !uses("events") {
-            return Err(Failure::request(format!(
-                "--events: the run command `{run}` does not say how many: put {{events}} where it does"
-            )));
-        }
-        if uses("events") && self.events.is_none() {
-            return Err(Failure::request("the run command uses {events}: --events says how many there are"));
-        }
-        if let Some(most) =
-            counts.last().filter(|most| self.events.is_some_and(|events| events < **most as u64))
-        {
-            if !self.events_each {
-                return Err(Failure::request(format!(
-                    "--events: fewer than one for each of {most} processes; --events {most} is the least"
-                )));
-            }
-        }
-        if let Some(text) = &self.event_pattern {
-            Pattern::new(text).map_err(|error| Failure::request(format!("--event-pattern: {error}")))?;
-        }
-        let cores =
-            topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&topology.allowed)).count() as u64;
-        let memory_limit = match &self.memory_limit {
-            Some(text) => {
-                bytes(text).map_err(|error| Failure::request(format!("--memory-limit: {error}")))?
-            }
-            None => MEMORY_OF_A_CORE * cores,
-        };
+        check_placements(&placements, topology, kinds)?;
+        let counts = self.counts(topology, kinds)?;
+        let modes = self.modes(run, &counts)?;
+        self.check_events(run, &counts)?;
         Ok(Plan {
             counts,
             modes,
@@ -165,8 +91,86 @@ impl Question {
             event_pattern: self.event_pattern.clone(),
             event_files: self.event_log.clone(),
             event_marks: self.event_marks,
-            memory_limit,
+            memory_limit: self.memory_limit(topology)?,
         })
+    }
+
+    /// The numbers of processes, ascending.
+    fn counts(&self, topology: &Topology, kinds: Kinds) -> Result<Vec<usize>, Failure> {
+        let mut counts = if self.processes.is_empty() {
+            placement::steps(topology, kinds)
+        } else {
+            self.processes.clone()
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        match (counts.first(), counts.last()) {
+            (Some(0), _) => Err(Failure::request("--processes: 0 processes do nothing; 1 is the least")),
+            (_, Some(most)) if *most > MOST_PROCESSES => {
+                Err(Failure::request(format!("--processes: {most} are too many; at most {MOST_PROCESSES}")))
+            }
+            (None, _) => Err(Failure::request("--processes: no CPU of that kind may be used here")),
+            _ => Ok(counts),
+        }
+    }
+
+    /// The modes, of which the run command must be told the number of processes.
+    fn modes(&self, run: &str, counts: &[usize]) -> Result<Vec<Mode>, Failure> {
+        let has_number = uses(run, "processes");
+        let mut modes = self.mode.clone();
+        modes.dedup();
+        if modes.is_empty() {
+            modes.push(if has_number { Mode::Fork } else { Mode::Jobs });
+        }
+        let lacking = modes.iter().find(|mode| **mode != Mode::Jobs && !has_number);
+        match lacking.filter(|_| counts.iter().any(|count| *count > 1)) {
+            Some(mode) => Err(Failure::request(format!(
+                "--mode {mode}: the run command `{run}` does not say how many {} to start: put {{processes}} where it \
+                 does",
+                mode.noun()
+            ))),
+            None => Ok(modes),
+        }
+    }
+
+    /// Whether the options about events fit each other, the run command and the numbers of processes.
+    fn check_events(&self, run: &str, counts: &[usize]) -> Result<(), Failure> {
+        if self.event_log.is_some() && self.event_pattern.is_none() {
+            return Err(Failure::request(
+                "--event-log: --event-pattern says what a line of an event looks like",
+            ));
+        }
+        if self.events == Some(0) {
+            return Err(Failure::request("--events: 0 events take no time; 1 is the least"));
+        }
+        if self.events.is_some() && !uses(run, "events") {
+            return Err(Failure::request(format!(
+                "--events: the run command `{run}` does not say how many: put {{events}} where it does"
+            )));
+        }
+        if uses(run, "events") && self.events.is_none() {
+            return Err(Failure::request("the run command uses {events}: --events says how many there are"));
+        }
+        let too_few = |most: &&usize| self.events.is_some_and(|events| events < **most as u64);
+        if let Some(most) = counts.last().filter(too_few).filter(|_| !self.events_each) {
+            return Err(Failure::request(format!(
+                "--events: fewer than one for each of {most} processes; --events {most} is the least"
+            )));
+        }
+        if let Some(text) = &self.event_pattern {
+            Pattern::new(text).map_err(|error| Failure::request(format!("--event-pattern: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that the processes may have together.
+    fn memory_limit(&self, topology: &Topology) -> Result<u64, Failure> {
+        let cores =
+            topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&topology.allowed)).count() as u64;
+        match &self.memory_limit {
+            Some(text) => bytes(text).map_err(|error| Failure::request(format!("--memory-limit: {error}"))),
+            None => Ok(MEMORY_OF_A_CORE * cores),
+        }
     }
 
     /// Names may stand in one list; a list of CPUs stands by itself.
@@ -188,6 +192,22 @@ impl Question {
             None => Ok(names),
         }
     }
+}
+
+/// Whether a run command has a placeholder.
+fn uses(run: &str, word: &str) -> bool {
+    placeholder::used(run).any(|used| used == word)
+}
+
+/// Whether one process at least can be placed in each way.
+fn check_placements(names: &[String], topology: &Topology, kinds: Kinds) -> Result<(), Failure> {
+    for name in names {
+        let policy: Policy =
+            name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
+        placement::place(topology, &policy, kinds, 1)
+            .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// How the plan's events are reported.

@@ -1,6 +1,6 @@
 //! One unit's entries of debug information that say what a function's code is and what its variables point to, as a flat table.
 
-use gimli::{constants as dw, AttributeValue, Dwarf, EndianSlice, RunTimeEndian, Unit};
+use gimli::{constants as dw, Attribute, AttributeValue, Dwarf, EndianSlice, RunTimeEndian, Unit};
 
 pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -39,7 +39,80 @@ pub struct Entry<'a> {
     ranges: (u32, u32),
 }
 
-impl Entry<'_> {
+/// Attributes of an entry that say where its code is.
+#[derive(Default)]
+struct Code<'a> {
+    low: Option<u64>,
+    high: Option<AttributeValue<Slice<'a>>>,
+    list: Option<AttributeValue<Slice<'a>>>,
+}
+
+impl<'a> Code<'a> {
+    fn ranges(self, dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Vec<(u64, u64)> {
+        if let (Some(low), Some(high)) = (self.low, self.high) {
+            let end = match high {
+                AttributeValue::Udata(size) => low.saturating_add(size),
+                value => address(dwarf, unit, value).unwrap_or(low),
+            };
+            return vec![(low, end)];
+        }
+        let mut found = Vec::new();
+        if let Some(Ok(Some(mut ranges))) = self.list.map(|value| dwarf.attr_ranges(unit, value)) {
+            while let Ok(Some(range)) = ranges.next() {
+                found.push((range.begin, range.end));
+            }
+        }
+        found
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn new(offset: u64, parent: u32, tag: dw::DwTag) -> Entry<'a> {
+        Entry {
+            offset,
+            parent,
+            end: 0,
+            tag,
+            name: None,
+            ty: None,
+            origin: None,
+            size: None,
+            line: 0,
+            return_address: None,
+            allocated: None,
+            ranges: (0, 0),
+        }
+    }
+
+    /// Takes over an attribute, those of its code into `code`.
+    fn take(
+        &mut self,
+        dwarf: &Dwarf<Slice<'a>>,
+        unit: &Unit<Slice<'a>>,
+        attribute: &Attribute<Slice<'a>>,
+        code: &mut Code<'a>,
+    ) {
+        let value = attribute.value();
+        match attribute.name() {
+            dw::DW_AT_name => self.name = dwarf.attr_string(unit, value).ok().map(|name| name.slice()),
+            dw::DW_AT_type => self.ty = reference(unit, &value),
+            ALLOCATED_TYPE => self.allocated = reference(unit, &value),
+            dw::DW_AT_abstract_origin | dw::DW_AT_specification | dw::DW_AT_call_origin => {
+                self.origin = reference(unit, &value)
+            }
+            dw::DW_AT_byte_size => self.size = value.udata_value(),
+            dw::DW_AT_decl_line | dw::DW_AT_call_line => {
+                self.line = value.udata_value().and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+            }
+            dw::DW_AT_low_pc if is_call(self.tag) => self.return_address = address(dwarf, unit, value),
+            dw::DW_AT_call_return_pc => self.return_address = address(dwarf, unit, value),
+            dw::DW_AT_low_pc => code.low = address(dwarf, unit, value),
+            dw::DW_AT_high_pc => code.high = Some(value),
+            dw::DW_AT_ranges => code.list = Some(value),
+            _ => {}
+        }
+    }
+
     /// Whether it is a structure, class or union.
     pub fn is_aggregate(&self) -> bool {
         matches!(
@@ -79,62 +152,14 @@ impl<'a> Entries<'a> {
                 continue;
             };
             let parent = scopes.last().copied().unwrap_or(NONE);
-            let mut entry = Entry {
-                offset,
-                parent,
-                end: 0,
-                tag: abbreviation.tag(),
-                name: None,
-                ty: None,
-                origin: None,
-                size: None,
-                line: 0,
-                return_address: None,
-                allocated: None,
-                ranges: (0, 0),
-            };
-            let (mut low, mut high, mut list) = (None, None, None);
+            let mut entry = Entry::new(offset, parent, abbreviation.tag());
+            let mut code = Code::default();
             for specification in abbreviation.attributes() {
                 let attribute = raw.read_attribute(*specification)?;
-                let value = attribute.value();
-                match attribute.name() {
-                    dw::DW_AT_name => {
-                        entry.name = dwarf.attr_string(unit, value).ok().map(|name| name.slice())
-                    }
-                    dw::DW_AT_type => entry.ty = reference(unit, &value),
-                    ALLOCATED_TYPE => entry.allocated = reference(unit, &value),
-                    dw::DW_AT_abstract_origin | dw::DW_AT_specification | dw::DW_AT_call_origin => {
-                        entry.origin = reference(unit, &value)
-                    }
-                    dw::DW_AT_byte_size => entry.size = value.udata_value(),
-                    dw::DW_AT_decl_line | dw::DW_AT_call_line => {
-                        entry.line =
-                            value.udata_value().and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
-                    }
-                    dw::DW_AT_low_pc if is_call(entry.tag) => {
-                        entry.return_address = address(dwarf, unit, value)
-                    }
-                    dw::DW_AT_call_return_pc => entry.return_address = address(dwarf, unit, value),
-                    dw::DW_AT_low_pc => low = address(dwarf, unit, value),
-                    dw::DW_AT_high_pc => high = Some(value),
-                    dw::DW_AT_ranges => list = Some(value),
-                    _ => {}
-                }
+                entry.take(dwarf, unit, &attribute, &mut code);
             }
             let from = table.ranges.len() as u32;
-            if let (Some(low), Some(high)) = (low, high) {
-                let end = match high {
-                    AttributeValue::Udata(size) => low.saturating_add(size),
-                    value => address(dwarf, unit, value).unwrap_or(low),
-                };
-                table.ranges.push((low, end));
-            } else if let Some(value) = list {
-                if let Ok(Some(mut ranges)) = dwarf.attr_ranges(unit, value) {
-                    while let Ok(Some(range)) = ranges.next() {
-                        table.ranges.push((range.begin, range.end));
-                    }
-                }
-            }
+            table.ranges.extend(code.ranges(dwarf, unit));
             entry.ranges = (from, table.ranges.len() as u32);
             let index = table.all.len() as u32;
             entry.end = index + 1;
