@@ -226,6 +226,11 @@ fn recent_calls_have_the_same_results_as_on_x86_64() {
     assert!(narrow == wide, "- x86-64, + x32\n{}", difference(&wide, &narrow));
 }
 
+#[test]
+fn of_two_wrong_arguments_the_error_is_of_the_one_that_this_kernel_looks_at_first() {
+    has_the_results_of_x86_64("two_faults");
+}
+
 /// A program that says `not here` where the machine has not what it tries.
 fn has_the_results_of_x86_64(name: &str) {
     let [wide, narrow] = newest::printed(&runtime(), name);

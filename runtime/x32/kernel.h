@@ -118,6 +118,7 @@ struct rlimit {
 #define SIGFPE 8
 #define SIGKILL 9
 #define SIGSEGV 11
+#define SIGPIPE 13
 #define SIGCHLD 17
 #define SIGCONT 18
 #define SIGSTOP 19
@@ -125,9 +126,13 @@ struct rlimit {
 #define SIGTTIN 21
 #define SIGTTOU 22
 #define SIGURG 23
+#define SIGXCPU 24
+#define SIGVTALRM 26
+#define SIGPROF 27
 #define SIGWINCH 28
 #define SIGPOLL 29
 #define SIGSYS 31
+#define SIGRTMIN 32
 #define SIGNALS 64
 #define SIGNAL_BIT(signal) (1UL << ((signal)-1))
 

@@ -201,6 +201,7 @@ long call_rt_sigtimedwait(struct frame *frame) {
         return result;
     }
     struct siginfo32 narrow_info;
+    signals_as_sent(&info);
     siginfo_to_x32(&narrow_info, &info);
     return WRITE_USER((u32)frame->rsi, narrow_info) < 0 ? -EFAULT : result;
 }

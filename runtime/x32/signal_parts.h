@@ -4,7 +4,7 @@
  *   signal_masks.c     what is blocked, SIGSYS and faults above all
  *   signal_frames.c    the frames of the program's handlers: built, and returned from
  *   signals.c          where a signal finds the thread
- *   signal_sending.c   signals that the program sends
+ *   signal_sending.c   signals that the program sends, or that are passed on to another thread
  */
 #ifndef X32_SIGNAL_PARTS_H
 #define X32_SIGNAL_PARTS_H
@@ -55,6 +55,12 @@ int signals_deliver_held(struct thread *thread, struct ucontext64 *context);
 /* The program's registers after the call of this frame. */
 void signals_take_from_frame(struct sigcontext *registers, const struct thread *thread,
                              const struct frame *frame);
+
+/* signal_sending.c. A trap lets the thread find what waits for the process, before the thread that the kernel
+ * has chosen for it has run. Passes such a signal on, all being blocked; whether another thread took it. */
+int signals_pass_on(i32 signal, struct siginfo64 *info);
+/* Gives a signal that was passed on what it came with. */
+void signals_as_sent(struct siginfo64 *info);
 
 /* signals.c */
 /* Puts it back into the kernel's queue, for this thread. */

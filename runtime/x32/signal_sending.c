@@ -1,6 +1,11 @@
 #include "calls.h"
+#include "code_writes.h"
+#include "siginfo.h"
 #include "signal_parts.h"
 #include "user_memory.h"
+
+/* A signal of SI_QUEUE may be one for a thread. */
+static u32 queues_for_threads;
 
 static long queue(int number, u64 a, u64 b, u64 signal, u64 address) {
     struct siginfo32 given;
@@ -19,6 +24,7 @@ long call_rt_sigqueueinfo(struct frame *frame) {
 }
 
 long call_rt_tgsigqueueinfo(struct frame *frame) {
+    queues_for_threads = 1;
     return queue(__NR_rt_tgsigqueueinfo, frame->rdi, frame->rsi, frame->rdx, frame->r10);
 }
 
@@ -38,4 +44,116 @@ long call_pidfd_send_signal(struct frame *frame) {
     siginfo_from_x32(&info, &given);
     arguments[2] = (u64)&info;
     return x32_gate(__NR_pidfd_send_signal, arguments);
+}
+
+/* Whether the kernel prefers the process's first thread for it (complete_signal(), kernel/signal.c), whatever
+ * thread it finds: not for what was sent to a thread, nor for clocks of CPU time and ends of children, for
+ * which it prefers the running thread or the child's parent. */
+static int is_for_first_thread(i32 signal, const struct siginfo64 *info) {
+    switch (signal) {
+    case SIGILL:
+    case SIGTRAP:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGSEGV:
+    case SIGSYS:
+    case SIGPIPE:
+    case SIGVTALRM:
+    case SIGPROF:
+    case SIGXCPU:
+        return 0;
+    }
+    return info->code == SI_USER || info->code == SI_KERNEL || info->code == SI_MESGQ ||
+           (info->code == SI_QUEUE && !queues_for_threads);
+}
+
+static int waits_in_queue(i32 signal) {
+    u64 pending = 0;
+    KERNEL_2(__NR_rt_sigpending, &pending, 8);
+    return (pending & SIGNAL_BIT(signal)) != 0;
+}
+
+/* A thread other than the first may send no code of the kernel's: the code is in si_errno, which has none of
+ * these signals. */
+#define PASSED_ON -0x58333200
+
+void signals_as_sent(struct siginfo64 *info) {
+    if (info->code == PASSED_ON) {
+        info->code = info->error;
+        info->error = 0;
+    }
+}
+
+/* A set of signals in the text of /proc/PID/status; all of them if it is not there. */
+static u64 signals_after(const char *text, long size, const char *key) {
+    u32 matched = 0;
+    long at = 0;
+    for (; at < size && key[matched] != 0; at++) {
+        matched = text[at] == key[matched] ? matched + 1 : text[at] == key[0];
+    }
+    if (at + 16 > size) {
+        return ~0UL;
+    }
+    u64 set = 0;
+    for (long end = at + 16; at < end; at++) {
+        set = set << 4 | (u64)(text[at] <= '9' ? text[at] - '0' : text[at] - 'a' + 10);
+    }
+    return set;
+}
+
+enum owner { FIRST_THREAD, QUEUE, THIS_THREAD };
+
+/* Who has the signal if this thread had not found it: the first thread, if it does not block it. One that
+ * waits for the process is the same signal, unless its number has a queue, which has to keep its order. */
+static enum owner owner_of(i32 signal) {
+    static const char waiting[] = "\nShdPnd:\t", blocked[] = "\nSigBlk:\t";
+    char text[1800];
+    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/status", O_CLOEXEC);
+    if (failed(fd)) {
+        return THIS_THREAD;
+    }
+    long size = KERNEL_3(__NR_read, fd, text, sizeof text);
+    KERNEL_1(__NR_close, fd);
+    if (signals_after(text, size, blocked) & SIGNAL_BIT(signal)) {
+        return THIS_THREAD;
+    }
+    int is_waiting = (signals_after(text, size, waiting) & SIGNAL_BIT(signal)) != 0;
+    return !is_waiting ? FIRST_THREAD : signal < SIGRTMIN ? QUEUE : THIS_THREAD;
+}
+
+int signals_pass_on(i32 signal, struct siginfo64 *info) {
+    static const u64 a_moment[2] = {0, 50000};
+    enum { MOMENTS = 10000 }; /* half a second: the first thread may be stopped */
+    long process = KERNEL_1(__NR_getpid, 0);
+    if (!x32_several_threads || !is_for_first_thread(signal, info) || process == KERNEL_1(__NR_gettid, 0)) {
+        return 0;
+    }
+    enum owner owner = owner_of(signal);
+    if (owner != FIRST_THREAD) {
+        return owner == QUEUE;
+    }
+    struct siginfo64 passed = *info;
+    passed.error = info->code;
+    passed.code = PASSED_ON;
+    /* The first thread has been woken for it, and the kernel chooses it for no other before it has run. Those
+     * of one number that are queued have to keep their order. */
+    if (signal < SIGRTMIN) {
+        KERNEL_2(__NR_nanosleep, a_moment, 0);
+    }
+    if (failed(KERNEL_3(__NR_rt_sigqueueinfo, process, signal, &passed))) {
+        return 0;
+    }
+    for (int i = 0; i < MOMENTS; i++) {
+        KERNEL_2(__NR_nanosleep, a_moment, 0);
+        if (!waits_in_queue(signal)) {
+            return 1;
+        }
+    }
+    static const u64 no_time[2] = {0, 0};
+    u64 mask = SIGNAL_BIT(signal);
+    if (KERNEL_4(__NR_rt_sigtimedwait, &mask, info, no_time, 8) != signal) {
+        return 1;
+    }
+    signals_as_sent(info);
+    return 0;
 }

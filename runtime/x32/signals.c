@@ -20,6 +20,7 @@ extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_enter_i386
     x32_trap_taken[];
 
 __attribute__((noreturn)) void x32_enter_handler(struct frame *frame);
+void x32_begin_handler(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
 /* The program's registers, as entry.S pushes them. */
 static struct frame *put_frame(struct thread *thread, const struct sigcontext *registers) {
@@ -276,6 +277,12 @@ static void return_into_handler(struct thread *thread, struct ucontext64 *contex
     context->registers.rip = (u64)x32_leave;
 }
 
+/* Whether the runtime, and not the program, has made the kernel look for signals of the process: by a trap,
+ * or by the mask that it has put in force again. */
+static int is_mask_new(u64 rip) {
+    return (rip == (u64)x32_begin_handler || rip == (u64)x32_leave_masked) && !settings.valgrind;
+}
+
 /* Whether the call that was caught is one by `int $0x80`. */
 static int is_by_i386_entry(const struct siginfo64 *info) {
     u32 architecture;
@@ -325,6 +332,9 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
     int interrupts = signal != SIGSYS || info->code > SI_USER || !signals_keeps_sigsys_out(thread);
     if (!interrupts) {
         signals_guard_sigsys(thread, 1);
+    }
+    if (is_mask_new(registers->rip) && signals_pass_on(signal, info)) {
+        return 0;
     }
     if (waits_for_vdso(thread, signal, info, context)) {
         return 0;
@@ -378,6 +388,7 @@ static int on_signal_under_valgrind(i32 signal, struct siginfo64 *info, struct u
 }
 
 void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+    signals_as_sent(info);
     struct counts *counts = this_thread()->counts;
     int is_counted = counts != NULL && signal != SIGSYS;
     u64 began = is_counted ? account_ticks() : 0;

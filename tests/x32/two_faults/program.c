@@ -1,10 +1,8 @@
 /*
- * built: static
- *
- * Calls with two wrong arguments: which one the error is of. The kernel looks at the file, the context or the
- * process before it reads the caller's structures; process_madvise reads first.
+ * Calls with two wrong arguments: which one the error is of. Kernels differ in it: since Linux 6.8 execve
+ * opens the file before it reads the vectors, and readv looks at the file's mode before it reads the vector.
  */
-#include "transcript.h"
+#include "../transcript.h"
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/mman.h>
