@@ -159,7 +159,9 @@ int main(int count, char **words) {
         stack(NULL);
     if (strcmp(part, "threads") == 0)
         threads();
-    usleep(PAUSE);
+    /* Stacks have been read by now. */
+    if (strcmp(part, "stack") != 0 && strcmp(part, "threads") != 0)
+        usleep(PAUSE);
     puts(part);
     return 0;
 }
