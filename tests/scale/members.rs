@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{about, estimate, every_shape, lab, measured, numbers, once, pooled, pools, row, runs, table};
+use super::{about, estimate, every_shape, lab, measured, numbers, once, pooled, pools, row, runs, table, within};
 use crate::laboratory::alone::alone;
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{is_root, Laboratory};
@@ -142,6 +142,22 @@ fn the_cpu_time_of_a_forking_parent_is_that_of_no_process_with_threads() {
                 assert_eq!(member["ended_ns"].is_null(), !is_root(), "{run}");
             }
         }
+    }
+}
+
+/// Its start of 100 ms is no part of an event, as it is none where a parent has done it.
+#[test]
+fn the_cpu_time_of_an_event_is_without_the_start_of_a_program_that_forks_no_child() {
+    let _alone = alone();
+    let lab = lab();
+    let options = "--mode fork --processes 1 --events 40 --rounds 1 --warmup 0 --memory=0";
+    let report = measured(&lab, "x86-64", "alone {processes} {events} spin=2 seq=100000 event=2500", options);
+    let row = row(table(&report, "x86-64", "fork"), 1);
+    within(estimate(&row["event"]), 2.5e-3, 2.7e-3);
+    for run in runs(&report).iter().filter(|run| run["purpose"] == "timed") {
+        assert_eq!(run["childless"], true, "{run}");
+        let remarks = run["remarks"].to_string();
+        assert!(remarks.contains("forked no child that was seen"), "{remarks}");
     }
 }
 

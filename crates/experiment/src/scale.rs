@@ -270,6 +270,10 @@ pub struct GroupRun {
     /// have no such process.
     #[serde(default)]
     pub parent_cpu_ns: Option<u64>,
+    /// Children were asked for, and none was seen: the program itself is the only member, with its start. False for jobs and threads,
+    /// and in campaigns recorded without it.
+    #[serde(default)]
+    pub childless: bool,
     /// Its tasks' waiting for CPUs; absent in campaigns recorded without it.
     #[serde(default)]
     pub cpu_wait: Option<CpuWait>,

@@ -193,6 +193,11 @@ impl ProcessTree {
         self.chosen().map(|(parent, _)| parent)
     }
 
+    /// Whether the program was not seen to fork any of the children that were asked for, and is its own only member.
+    pub fn is_childless(&self) -> bool {
+        self.mode == Mode::Fork && self.chosen().is_some_and(|(parent, members)| members == [parent])
+    }
+
     /// Every child or thread that works for the program, of all members.
     pub fn member_pids(&self) -> Vec<u32> {
         self.chosen().map(|(_, members)| members).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use widthwise_experiment::outcome::Ending;
-use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode};
+use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, Purpose};
 use widthwise_machine::noise::{self, Snapshot};
 
 use crate::output::digest;
@@ -77,6 +77,7 @@ pub(super) fn accounted(
         tree.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         run.before_fork = tree.before_fork(first, &exits);
         run.parent_cpu_ns = parent_cpu_ns;
+        run.childless = tree.is_childless();
         run.members = tree.members(first, &exits, &counted);
         check_members(&mut run, &tree, &exits, &done);
         // Exits are reported a moment after they happen.
@@ -119,6 +120,7 @@ pub(crate) fn not_begun(spec: &GroupSpec, ending: Ending) -> GroupRun {
         cpu_ns: 0,
         load_cpu_ns: 0,
         parent_cpu_ns: None,
+        childless: false,
         cpu_wait: None,
         before_fork: None,
         members: Vec::new(),
@@ -221,6 +223,12 @@ fn check_members(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)], 
 
 fn remark_on_members(run: &mut GroupRun) {
     let mode = run.cell.mode;
+    if run.childless && run.purpose == Purpose::Timed {
+        run.remarks.push(
+            "forked no child that was seen: CPU time an event is that of the program itself, less that of a run with one event"
+                .into(),
+        );
+    }
     for (index, member) in run.members.iter().enumerate() {
         if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
             run.remarks.push(format!(

@@ -29,7 +29,7 @@ pub(super) fn event_of(run: &GroupRun, source: EventSource, runs: &[GroupRun], w
     match source {
         EventSource::ReportedCpu => reported(run, |reported| reported.cpu_s),
         EventSource::ReportedElapsed => reported(run, |reported| reported.elapsed_s),
-        EventSource::CpuTime => Some(by_cpu_time(run, runs, work)),
+        EventSource::CpuTime => by_cpu_time(run, runs, work),
     }
 }
 
@@ -44,19 +44,21 @@ fn reported(run: &GroupRun, of: fn(&ReportedEvents) -> Option<f64>) -> Option<f6
     (sum.1 > 0.0).then(|| sum.0 / sum.1)
 }
 
-fn by_cpu_time(run: &GroupRun, runs: &[GroupRun], work: Work) -> f64 {
+/// Absent where the program's own start would be part of it, and other cells of the table do not have that.
+fn by_cpu_time(run: &GroupRun, runs: &[GroupRun], work: Work) -> Option<f64> {
     let used = used(run, work);
     let started = own_start(runs, run);
     let starts = starts(run);
     let done = work.done(run.cell.processes);
     if started.seconds > 0.0 && done > starts * started.events {
-        (used - starts * started.seconds) / (done - starts * started.events)
+        Some((used - starts * started.seconds) / (done - starts * started.events))
     } else {
-        used / done
+        let has_start = run.childless && work.events(run.cell.processes).is_some();
+        (!has_start).then_some(used / done)
     }
 }
 
-/// The CPU time of one start, of a job or of a process with threads.
+/// The CPU time of one start, of a job, of a process with threads, or of one that does the work of a child itself.
 #[derive(Default)]
 struct Start {
     /// CPU seconds.
@@ -65,9 +67,9 @@ struct Start {
     events: f64,
 }
 
-/// CPU time before the first event, by the run with one event in the same round; of children the parent has done that.
+/// CPU time before the first event, by the run with one event in the same round; of children that were forked the parent has done that.
 fn own_start(runs: &[GroupRun], like: &GroupRun) -> Start {
-    if like.cell.mode == Mode::Fork {
+    if like.cell.mode == Mode::Fork && !like.childless {
         return Start::default();
     }
     runs.iter()

@@ -103,9 +103,11 @@ pub(super) fn starts(run: &GroupRun) -> f64 {
 }
 
 /// CPU seconds of what was asked for: of runs everything that was started; of events what the children have used, without
-/// the process that forks them, and what a process with threads has used in all of them, those that had ended too.
+/// the process that forks them, and what a process with threads has used in all of them, those that had ended too. A program that
+/// forks none has used everything itself, as a job has.
 pub(super) fn used(run: &GroupRun, work: Work) -> f64 {
     let ns = match (run.cell.mode, work) {
+        (Mode::Fork, _) if run.childless => run.cpu_ns,
         (Mode::Jobs | Mode::Threads, _) | (_, Work::OnceUnknown | Work::EachUnknown) => run.cpu_ns,
         _ => match (run.parent_cpu_ns, run.before_fork) {
             (Some(parent), _) => run.cpu_ns.saturating_sub(parent),

@@ -144,6 +144,36 @@ fn the_cpu_time_of_an_event_does_not_depend_on_the_smallest_number_of_jobs() {
     }
 }
 
+/// Nothing forks if one child is asked for: the only member is the program, with its start.
+fn childless_at_one(run: &mut GroupRun) {
+    match run.cell.processes {
+        1 => {
+            run.childless = true;
+            run.members[0].cpu_ns = run.cpu_ns;
+        }
+        _ => run.parent_cpu_ns = Some(START),
+    }
+}
+
+#[test]
+fn the_cpu_time_of_an_event_is_without_the_start_of_a_program_that_forks_no_child_for_one() {
+    for row in changed_table(Mode::Fork, &[1, 2], 20, childless_at_one).rows {
+        about(row.event.as_ref().unwrap().0.estimate, EVENT as f64 / 1e9);
+    }
+    let mut runs = Vec::new();
+    for round in 0..6 {
+        runs.extend([1, 2].map(|processes| run(Mode::Fork, round, processes, Purpose::Timed, 20)));
+        runs.push(run(Mode::Fork, round, 1, Purpose::OneEvent, 1));
+    }
+    runs.iter_mut().for_each(childless_at_one);
+    let by_event =
+        |runs: &[GroupRun]| summary(Mode::Fork, &[1, 2], 20, &["a"], &[vec![0, 1]], runs).smt[0].2.by_event;
+    about(1.0 + by_event(&runs).unwrap().estimate, 2.0);
+    // Without a run with one event the start is not known, which the children of the other cell do not have.
+    runs.retain(|run| run.purpose == Purpose::Timed);
+    assert!(by_event(&runs).is_err());
+}
+
 #[test]
 fn the_failure_of_a_run_with_one_event_leaves_the_cell_as_it_is() {
     let failed = |purpose: Purpose| {

@@ -37,7 +37,7 @@ fn a_shell_that_starts_the_program_is_not_its_parent() {
     all.push(snapshot(12, 11, false));
     tree.seen(&all, 2);
     assert_eq!(tree.member_pids(), [12]);
-    assert_eq!(tree.parent(), Some(11));
+    assert_eq!((tree.parent(), tree.is_childless()), (Some(11), false));
 }
 
 #[test]
