@@ -3,11 +3,14 @@
 
 use std::io::Write;
 
+use widthwise_experiment::outcome::RoundKind;
+
 use super::model::Scaling;
 
 /// The column headings; `docs/csv.md` describes each. Times are nanoseconds, amounts bytes.
-const HEAD: [&str; 27] = [
+const HEAD: [&str; 28] = [
     "round",
+    "kind",
     "position",
     "purpose",
     "variant",
@@ -47,8 +50,12 @@ pub fn write(report: &Scaling, to: &mut impl Write) -> Result<(), ::csv::Error> 
     for run in report.runs {
         let highest = run.memory.as_ref().and_then(|memory| memory.moments.get(memory.highest?));
         let wait = run.cpu_wait.as_ref();
+        let kind =
+            report.campaign.rounds.iter().find(|round| round.number == run.round).map(|round| round.kind);
+        let counts = run.is_sound() && kind != Some(RoundKind::Interrupted);
         let common = [
             run.round.to_string(),
+            kind.map_or(String::new(), |kind| kind.name().to_owned()),
             run.position.to_string(),
             run.purpose.name().to_owned(),
             run.cell.variant.clone(),
@@ -56,7 +63,7 @@ pub fn write(report: &Scaling, to: &mut impl Write) -> Result<(), ::csv::Error> 
             run.cell.placement.clone(),
             run.cell.processes.to_string(),
             or_empty(run.events),
-            run.is_sound().to_string(),
+            counts.to_string(),
             run.failure.clone().unwrap_or_default(),
             run.elapsed_ns.to_string(),
             run.spread_ns.to_string(),
