@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{about, estimate, every_shape, lab, measured, numbers, once, pooled, pools, row, runs, table, within};
+use super::{
+    about, estimate, every_shape, lab, measured, numbers, once, pooled, pools, row, runs, table, within,
+};
 use crate::laboratory::alone::alone;
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{is_root, Laboratory};

@@ -1,8 +1,9 @@
 //! What reports on scaling campaigns say of their comparisons.
 
 use serde_json::Value;
+use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::scale::{CpuWait, GroupRun, Memory, Moment, Plan, Purpose};
-use widthwise_report::scale::{html, markdown, terminal, Scaling};
+use widthwise_report::scale::{csv, html, markdown, terminal, Scaling};
 use widthwise_report::text::Palette;
 use widthwise_report::Report;
 use widthwise_verdict::scaling_summary::{summarise, Question};
@@ -126,6 +127,57 @@ fn the_failure_of_a_cell_is_the_reason_of_its_withheld_verdict() {
     let verdict = &reports(&runs).1["verdicts"][0];
     assert_eq!(verdict["verdict"], "withheld");
     assert_eq!(verdict["reason"], "with 1, 1 of 8 runs failed: killed by signal 11");
+}
+
+/// A reader who keeps the sound rows has those that the report uses.
+#[test]
+fn the_csv_marks_runs_of_an_interrupted_round() {
+    let kinds: Vec<(u32, RoundKind)> =
+        laid(1).rounds.iter().map(|round| (round.number, round.kind)).collect();
+    let runs: Vec<GroupRun> = kinds.iter().map(|(number, _)| run("a", *number, 20_000_000)).collect();
+    let mut bytes = Vec::new();
+    with_scaling(&runs, |scaling| csv(&scaling, &mut bytes).unwrap());
+    let mut table = ::csv::Reader::from_reader(&bytes[..]);
+    let head = table.headers().unwrap().clone();
+    let rows: Vec<::csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    let field = |row: usize, name: &str| rows[row][head.iter().position(|h| h == name).unwrap()].to_owned();
+    assert_eq!(rows.len(), kinds.len());
+    for (row, (number, kind)) in kinds.iter().enumerate() {
+        let counts = *kind != RoundKind::Interrupted;
+        let found = ["round", "kind", "sound"].map(|name| field(row, name));
+        assert_eq!(found, [number.to_string(), kind.name().to_owned(), counts.to_string()]);
+    }
+    assert!(kinds.iter().any(|(_, kind)| *kind == RoundKind::Interrupted));
+}
+
+/// What is withheld, and of which time it is said that it does not change.
+#[test]
+fn a_time_that_does_not_depend_on_the_events_is_named_with_what_is_withheld() {
+    let sentence = |elapsed: bool, cpu: bool| {
+        let mut runs = rounds(8);
+        for round in 0..8 {
+            let all = run("a", round, 20_000_000 + u64::from(round * 3 % 7) * 1000);
+            let mut one = all.clone();
+            (one.purpose, one.events) = (Purpose::OneEvent, Some(1));
+            one.elapsed_ns = if elapsed { all.elapsed_ns } else { 1_000_000 };
+            one.cpu_ns = if cpu { all.cpu_ns } else { 1_000_000 };
+            runs.push(one);
+        }
+        let text = reports(&runs).0;
+        let found = text.lines().find(|line| line.contains("not depend on the number of events"));
+        found.unwrap_or_else(|| panic!("{text}")).trim().to_owned()
+    };
+    let both = sentence(true, true);
+    assert!(both.starts_with("a, jobs, cores: Withheld: elapsed and CPU time do not"), "{both}");
+    let elapsed = sentence(true, false);
+    assert!(
+        elapsed.contains("Events/s and what rests on it are withheld: elapsed time does not"),
+        "{elapsed}"
+    );
+    assert!(!elapsed.contains("CPU"), "{elapsed}");
+    let cpu = sentence(false, true);
+    assert!(cpu.contains("CPU an event is withheld, and nothing else: CPU time does not"), "{cpu}");
+    assert!(cpu.contains("but does not take as long") && !cpu.contains("takes as long"), "{cpu}");
 }
 
 /// The runs with one event may have lost their CPUs where the timed ones had them.

@@ -112,17 +112,22 @@ fn constant(report: &Scaling) -> Vec<String> {
     for table in &report.summary.tables {
         let elapsed = table.rows.iter().any(|row| row.throughput == Err(CAUSE));
         let cpu = table.rows.iter().any(|row| row.event.as_ref().err() == Some(&CAUSE));
-        let what = match (elapsed, cpu) {
-            (true, true) => "elapsed and CPU time do",
-            (true, false) => "elapsed time does",
-            (false, true) => "CPU time does",
+        let sentence = match (elapsed, cpu) {
+            (true, true) => {
+                "Withheld: elapsed and CPU time do not depend on the number of events; a run with one takes as long, and as much CPU \
+                 time, as a run with all. Does the program read {events}, and has the compiler left its work in?"
+            }
+            (true, false) => {
+                "Events/s and what rests on it are withheld: elapsed time does not depend on the number of events; a run with one \
+                 takes as long as a run with all. Does something else than the events determine how long the program takes?"
+            }
+            (false, true) => {
+                "CPU an event is withheld, and nothing else: CPU time does not depend on the number of events; a run with one uses as \
+                 much as a run with all, but does not take as long. Does the program wait for its events, or do others the work?"
+            }
             (false, false) => continue,
         };
-        all.push(format!(
-            "{}Withheld: {what} not depend on the number of events; a run with one takes as long as a run with all. Does the program \
-             read {{events}}, and has the compiler left its work in?",
-            of_several(report, table)
-        ));
+        all.push(format!("{}{sentence}", of_several(report, table)));
     }
     all
 }
