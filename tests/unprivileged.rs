@@ -136,3 +136,19 @@ fn without_privileges_the_peak_of_a_tree_has_only_a_lower_bound() {
     assert!((30.0..46.0).contains(&mebibytes(&tree)) && tree["upper"].is_null(), "{tree}");
     assert!(tree.get("upper").is_some(), "nothing says how high it was: {tree}");
 }
+
+/// Four children hold 32 MiB each at the same time. Of the peak, the kernel tells nobody more than that of one.
+#[test]
+fn without_privileges_the_peak_of_a_tree_is_not_below_its_mean() {
+    let lab = Laboratory::new();
+    lab.program("staggered.c");
+    let words = "--metric cpu --memory=1 staggered.c -- 4 32 150 0 /dev/null together";
+    let report = as_nobody(&lab, &words.split(' ').collect::<Vec<_>>());
+    let runs = report["runs"].as_array().unwrap().iter().map(|run| &run["sample"]);
+    let runs: Vec<&Value> = runs.filter(|sample| !sample["tree_peak"].is_null()).collect();
+    assert!(!runs.is_empty(), "{report}");
+    for sample in runs {
+        let low = |metric: &str| sample[metric]["value"].as_f64().unwrap() / f64::from(1 << 20);
+        assert!(low("tree_peak") >= low("tree_mean") && low("tree_peak") > 40.0, "{sample}");
+    }
+}

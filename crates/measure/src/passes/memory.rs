@@ -170,7 +170,8 @@ fn figures(
     charged: Option<u64>,
     runtime: Option<(u64, u64)>,
 ) -> BTreeMap<&'static str, Reading> {
-    let mut sample = series.sample(metrics);
+    let mean = metric::find("tree_mean").filter(|mean| !metrics.contains(mean));
+    let mut sample = series.sample(&metrics.iter().copied().chain(mean).collect::<Vec<_>>());
     for (name, reading) in &mut sample {
         // What surely was there for a moment is what a mean may have missed.
         let peak = bounds.map(|bounds| match *name {
@@ -201,11 +202,18 @@ fn figures(
     if let (Some(mean), Some(high)) = (sample.get_mut("tree_mean"), bounds.and_then(|bounds| bounds.high)) {
         cap(mean, without(high, least));
     }
+    // No peak is below a mean. The samples of several processes prove a mean, and not what there was at one of their moments: each was
+    // read a little later than the one before.
+    let mean = sample.get("tree_mean").copied();
+    sample.retain(|name, _| metrics.iter().any(|metric| metric.name == *name));
     for metric in metrics {
         let reading = match (metric.name, bounds, charged) {
             ("tree_peak", Some(Bounds { low, high, source }), _) => {
                 let high = high.map_or(f64::INFINITY, |high| without(high, least));
-                Reading::between(without(low, most), high, source)
+                let low = (without(low, most), source);
+                let above = mean.filter(|mean| mean.value > low.0).map(|mean| (mean.value, mean.source));
+                let (low, source) = above.unwrap_or(low);
+                Reading::between(low, high, source)
             }
             ("tree_charged", _, Some(charged)) => {
                 Reading::between(without(charged, most), charged as f64, Source::Cgroup)
@@ -279,17 +287,26 @@ mod tests {
             statm_samples: vec![sample(0, 0), sample(50 * MB, 0), sample(50 * MB, 1), sample(70 * MB, 0)],
             ..Series::default()
         };
-        let mean = |low: f64, high: Option<f64>| {
+        let figures = |names: &[&str], low: f64, high: Option<f64>| {
             let bytes = |mb: f64| (mb * MB as f64) as u64;
-            let bounds = Bounds { low: bytes(low), high: high.map(bytes), source: Source::Smaps };
-            let metrics = ["tree_mean", "tree_peak"].map(|name| metric::find(name).unwrap());
-            figures(&series, &metrics, Some(bounds), None, None)["tree_mean"]
+            let bounds = Bounds { low: bytes(low), high: high.map(bytes), source: Source::Rusage };
+            let metrics: Vec<Metric> = names.iter().map(|name| metric::find(name).unwrap()).collect();
+            figures(&series, &metrics, Some(bounds), None, None)
         };
+        let mean = |low: f64, high: Option<f64>| figures(&["tree_mean", "tree_peak"], low, high)["tree_mean"];
         let upper = |high| mean(82.0, high).upper.map(|upper| upper / MB as f64);
         assert!(upper(None).is_some_and(|upper| upper > 100.0), "{:?}", upper(None));
         assert_eq!(upper(Some(85.1)), Some(85.1));
         // What the kernel counts of a process may be a little more than its pages.
         assert_eq!((mean(81.5, Some(81.5)).value, mean(81.5, Some(81.5)).upper), (81.5e6, None));
+        // Without root, nothing but the largest process may be known of a peak: the mean of several proves more.
+        for names in [&["tree_mean", "tree_peak"][..], &["tree_peak"]] {
+            let sample = figures(names, 40.0, None);
+            assert_eq!(sample.len(), names.len());
+            let peak = sample["tree_peak"];
+            assert_eq!((peak.value, peak.upper, peak.source), (82e6, Some(f64::INFINITY), Source::Smaps));
+            assert_eq!(figures(names, 83.0, None)["tree_peak"].source, Source::Rusage);
+        }
         // Readings that missed the peak say of the mean only that it was so much at least.
         assert_eq!(mean(120.0, Some(130.0)).upper, Some(f64::INFINITY));
     }
