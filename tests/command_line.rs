@@ -14,6 +14,7 @@ mod axes;
 mod bad_input;
 mod compare;
 mod concurrent_runs;
+mod control_groups;
 mod damaged_campaigns;
 mod doctor;
 mod documentation;

@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Once;
 use std::time::Duration;
 
 /// Tasks that a run may have at once: far above any sane program, far below what harms a machine.
-pub const MOST_TASKS: u32 = 8192;
+const MOST_TASKS: u32 = 8192;
 
 /// The folders that were made; removed at the end.
 #[derive(Debug, Default)]
@@ -37,21 +39,47 @@ impl Cgroup {
     /// Makes the groups that this machine and this user's rights allow; never fails.
     pub fn make() -> Cgroup {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let name = format!("widthwise-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let unified = place(&mounts, &own, "cgroup2", "").map(|folder| folder.join(&name));
+        let places = [("cgroup2", ""), ("cgroup", "pids"), ("cgroup", "memory")];
+        let [unified, pids, memory] = places.map(|(kind, controller)| place(&mounts, &own, kind, controller));
+        static LEFT_OVER: Once = Once::new();
+        LEFT_OVER.call_once(|| {
+            [&unified, &pids, &memory].into_iter().flatten().for_each(|folder| remove_left_over(folder));
+        });
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("widthwise-{}-{number}", std::process::id());
+        let unified = unified.map(|folder| folder.join(&name));
         let unified = unified.filter(|folder| fs::create_dir(folder).is_ok());
-        let limited = unified
-            .as_ref()
-            .is_some_and(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
-        let pids = (!limited)
-            .then(|| place(&mounts, &own, "cgroup", "pids"))
-            .flatten()
+        let limit = |folder: &Path| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok();
+        let limited = unified.as_deref().is_some_and(limit);
+        let pids = pids
+            .filter(|_| !limited)
             .map(|folder| folder.join(&name))
             .filter(|folder| fs::create_dir(folder).is_ok())
-            .filter(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
+            .filter(|folder| limit(folder) || fs::remove_dir(folder).is_err());
         Cgroup { unified, pids }
+    }
+
+    /// What a program reached whose fork was refused. The kernel counts that in the program's own group, whichever of the groups
+    /// that contain it has the limit (pids_can_fork, kernel/cgroup/pids.c): it is the smallest, if others have few tasks there.
+    pub fn reached_limit(&self) -> String {
+        let folders = self.unified.iter().chain(&self.pids).flat_map(|folder| folder.ancestors().skip(1));
+        let limits = folders.filter_map(|folder| {
+            let limit = fs::read_to_string(folder.join("pids.max")).ok()?.trim().parse::<u64>().ok()?;
+            Some((limit, folder))
+        });
+        match limits.min_by_key(|(limit, _)| *limit) {
+            Some((limit, folder)) if limit < u64::from(MOST_TASKS) => format!(
+                "reached the limit of {limit} tasks at once, that of the control group {}",
+                folder.display()
+            ),
+            Some((limit, folder)) => format!(
+                "reached the limit of {MOST_TASKS} tasks at once, or that of {limit} of the control group {}",
+                folder.display()
+            ),
+            None => format!("reached the limit of {MOST_TASKS} tasks at once"),
+        }
     }
 
     /// The files that count the forks refused because of the limit.
@@ -87,6 +115,37 @@ pub(crate) fn remove(folder: &Path) {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Removes the groups of campaigns that were killed, which nobody else does: one of the same number would have no group. The kernel removes
+/// none that has tasks.
+fn remove_left_over(place: &Path) {
+    let folders = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+    };
+    let is_left_over = |folder: &PathBuf| {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        name.and_then(maker).is_some_and(|maker| maker == std::process::id() || has_ended(maker))
+    };
+    for folder in folders(place).filter(is_left_over) {
+        // The launcher's groups of runs are below it.
+        folders(&folder).for_each(|of_runs| _ = fs::remove_dir(of_runs));
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// The number of the process that made a group of that name.
+fn maker(name: &str) -> Option<u32> {
+    name.strip_prefix("widthwise-")?.split_once('-')?.0.parse().ok()
+}
+
+/// Whether there is no process of that number, of any user.
+fn has_ended(pid: u32) -> bool {
+    let Ok(pid) = libc::pid_t::try_from(pid) else { return false };
+    // SAFETY: no pointers; signal 0 is none.
+    let found = unsafe { libc::kill(pid, 0) };
+    pid > 0 && found != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Our own folder in the hierarchy of that controller (cgroups v1).
@@ -212,6 +271,16 @@ mod tests {
         assert_eq!(throttled("usage_usec 5\nnr_throttled 2\nthrottled_usec 7\n"), 7000);
         assert_eq!(throttled("nr_periods 1\nnr_throttled 1\nthrottled_time 7\nnr_bursts 0\n"), 7);
         assert_eq!(throttled("usage_usec 5\n"), 0);
+    }
+
+    #[test]
+    fn a_group_of_another_name_is_left_alone() {
+        assert_eq!(maker("widthwise-12-0"), Some(12));
+        assert_eq!(maker("widthwise-12-memory-13"), Some(12));
+        for name in ["widthwise-12", "widthwise-a-0", "widthwise--0", "mywidthwise-12-0", "user.slice"] {
+            assert_eq!(maker(name), None, "{name}");
+        }
+        assert!(!has_ended(std::process::id()) && !has_ended(1) && !has_ended(0) && !has_ended(u32::MAX));
     }
 
     #[test]

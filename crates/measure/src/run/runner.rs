@@ -433,7 +433,7 @@ impl Runner {
         let used = self.cgroup.unified().map(|_| reply.group.since(used_before));
         let used = used.filter(|used| !used.is_zero());
         let unwaited = has_unwaited(&reply, tree.as_deref(), used);
-        let refused = reply.refused_forks > refused_before;
+        let refused = (reply.refused_forks > refused_before).then(|| self.cgroup.reached_limit());
         let remarks = Remarks {
             reply: &reply,
             tree: tree.as_deref(),

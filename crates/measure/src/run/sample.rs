@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use widthwise_experiment::outcome::{Reading, Source};
 
-use crate::proc::cgroup::MOST_TASKS;
 use crate::proc::clock;
 use crate::proc::taskstats::Process;
 use crate::run::launcher::Reply;
@@ -194,8 +193,8 @@ pub(crate) struct Remarks<'a> {
     pub grouped: bool,
     /// The kernel has dropped accounts of processes.
     pub lost: bool,
-    /// The control group refused to start more tasks.
-    pub refused: bool,
+    /// What limit a control group has that refused to start more tasks.
+    pub refused: Option<String>,
     pub cpus: &'a [u32],
 }
 
@@ -225,9 +224,7 @@ impl Remarks<'_> {
             1 => remarks.push("left a process running behind it, which was killed".into()),
             n => remarks.push(format!("left {n} processes running behind it, which were killed")),
         }
-        if self.refused {
-            remarks.push(format!("reached the limit of {MOST_TASKS} tasks at once"));
-        }
+        remarks.extend(self.refused.clone());
         let most = self.tree.into_iter().flatten().map(|process| process.threads).max().unwrap_or(1);
         if self.cpus.len() == 1 && most > 1 {
             remarks.push(
