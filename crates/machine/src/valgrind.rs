@@ -86,9 +86,6 @@ pub fn path() -> Option<PathBuf> {
 
 /// Interprets valgrind's message from a failed run of a program of that ABI.
 pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Unavailable {
-    // valgrind preloads 64-bit objects, and the x32 loader reports each.
-    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.contains("cannot be preloaded"));
-    let first = lines.find(|line| !line.is_empty()).unwrap_or("failed without a word");
     // "valgrind: Fatal error at startup: a function redirection … which is mandatory … cannot be set up": the loader
     // of that ABI is stripped, and the package of its symbols is missing.
     if stderr.contains("function redirection") {
@@ -98,7 +95,39 @@ pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Unavailable {
             fix: packages.install(&[symbols]),
         };
     }
-    Unavailable::permanent(first)
+    Unavailable::permanent(complaint(stderr))
+}
+
+/// The line that says why valgrind ended. Warnings (`--7843-- warning: …`) may be before it.
+fn complaint(stderr: &str) -> String {
+    // valgrind preloads 64-bit objects, and the x32 loader reports each.
+    let is_said = |line: &&str| !line.is_empty() && !line.contains("cannot be preloaded");
+    let lines = || stderr.lines().map(str::trim).filter(is_said);
+    let own = lines().find(|line| line.starts_with("valgrind: "));
+    let unnumbered = || lines().find(|line| without_process(line) == *line);
+    let Some(line) = own.or_else(unnumbered).or_else(|| lines().next()) else {
+        return "failed without a word".into();
+    };
+    // Valgrind refuses to start itself, or finds its place in memory taken (its tools are linked to 0x58000000).
+    let is_itself = line.contains("You cannot run '")
+        || line.contains("mmap(0x58000000") && line.contains("failed in UME");
+    let line = without_process(line);
+    if is_itself {
+        return format!(
+            "{line} (does the program execute /proc/self/exe? Under valgrind that is valgrind's own file)"
+        );
+    }
+    line.into()
+}
+
+/// A line without the process number that valgrind and sanitizers begin theirs with: `==12== Process terminating`, `--12-- warning`.
+pub fn without_process(line: &str) -> &str {
+    let words = ["==", "--"].into_iter().find_map(|mark| {
+        let (number, words) = line.strip_prefix(mark)?.split_once(mark)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| words.trim_start())
+    });
+    words.unwrap_or(line)
 }
 
 #[cfg(test)]
@@ -118,6 +147,24 @@ mod tests {
             "ERROR: ld.so: object 'x' from LD_PRELOAD cannot be preloaded: ignored.\nx32run: no room\n";
         assert_eq!(refusal(text, "x32", &packages).reason, "x32run: no room");
         assert_eq!(refusal("\nvalgrind: oh\n", "i386", &packages).reason, "valgrind: oh");
+    }
+
+    #[test]
+    fn the_reason_is_what_ended_valgrind_and_no_warning_before_it() {
+        let reason = |text: &str| refusal(text, "x86-64", &Packages::at(Path::new("/none"))).reason;
+        let warning = "--7843-- warning: L3 cache found, using its data for the LL simulation.\n";
+        assert_eq!(reason(&format!("{warning}valgrind: no room\n")), "valgrind: no room");
+        assert_eq!(reason(&format!("{warning}x32run: no room\n")), "x32run: no room");
+        assert!(reason(warning).starts_with("warning: L3 cache found"), "{}", reason(warning));
+        assert_eq!(reason("==12== oh\n"), "oh");
+        assert_eq!(reason("\n"), "failed without a word");
+        for itself in [
+            "mmap(0x58000000, 4096) failed in UME with error 22 (Invalid argument).",
+            "You cannot run 'x' directly.",
+        ] {
+            let reason = reason(&format!("{warning}valgrind: {itself}\n"));
+            assert!(reason.starts_with("valgrind: ") && reason.contains("/proc/self/exe"), "{reason}");
+        }
     }
 
     #[test]

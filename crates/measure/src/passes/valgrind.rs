@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::core_caches::{self, CacheShape};
+use widthwise_machine::elf;
 use widthwise_machine::package::Packages;
-use widthwise_machine::{elf, valgrind};
+use widthwise_machine::valgrind::{self, without_process};
 
-use crate::run::ending::{failure, without_process};
+use crate::run::ending::failure;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::result::RunError;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_machine::package::Packages;
+use widthwise_machine::valgrind::without_process;
 use widthwise_machine::{elf, kernel_config};
 
 use crate::run::launch_spec::LaunchSpec;
@@ -85,17 +86,6 @@ pub(crate) fn last_line(file: &Path) -> Option<String> {
         !(line.is_empty() || line.starts_with("ERROR: ld.so: object ") && line.ends_with(": ignored."))
     };
     text.lines().map(|line| without_process(line.trim())).rfind(is_reason).map(str::to_owned)
-}
-
-/// A line without the process number that valgrind and sanitizers begin theirs with: `==12== Process terminating`.
-pub(crate) fn without_process(line: &str) -> &str {
-    let words = line.strip_prefix("==").and_then(|rest| rest.split_once("=="));
-    match words {
-        Some((number, words)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            words.trim_start()
-        }
-        _ => line,
-    }
 }
 
 /// How a run ended, in words.
