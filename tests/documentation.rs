@@ -352,6 +352,60 @@ fn the_queries_of_the_documentation_work() {
     assert!(asked >= 3, "only {asked} questions");
 }
 
+/// A campaign has other runs, too: to warm up, with one event and half of them, of memory, and of an interrupted round.
+#[test]
+fn the_query_for_elapsed_times_averages_the_runs_that_the_report_uses() {
+    let lab = Laboratory::new();
+    let workers = repository().join("tests/programs/workers.c");
+    let header = repository().join("runtime/marks");
+    lab.gcc(&format!("-O2 -I{} {} -o workers -pthread", header.display(), workers.display()));
+    let words = "scale --binary w=./workers --run '{binary} fork {processes} {events} event=3000' --processes 1,2 --events 8 \
+                 --rounds 3 --warmup 1 --memory=1";
+    assert_eq!(lab.widthwise(words).status, Some(0));
+    // Of a campaign that was killed in its last timed round.
+    let killed =
+        "UPDATE round SET finished = 0 WHERE number = (SELECT max(number) FROM round WHERE kind = 'timed')";
+    let archive = rusqlite::Connection::open(lab.campaign().join("campaign.sqlite")).unwrap();
+    assert_eq!(archive.execute(killed, []).unwrap(), 1);
+    drop(archive);
+    let page = repository().join("docs/scale.md");
+    let all: Vec<String> = blocks(&page, "sh").iter().flat_map(|block| commands(&block.text)).collect();
+    let query = all.iter().find(|command| command.contains("avg(elapsed_ns)")).expect("the query");
+    let printed = run(&lab, query);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    let report = lab.widthwise("report --json").json();
+    let kinds: Vec<&str> =
+        report["rounds"].as_array().unwrap().iter().filter_map(|round| round["kind"].as_str()).collect();
+    assert!(
+        ["warmup", "timed", "memory", "interrupted"].iter().all(|kind| kinds.contains(kind)),
+        "{kinds:?}"
+    );
+    let runs = report["runs"].as_array().unwrap();
+    let mut cells = 0;
+    for line in printed.stdout.lines() {
+        let fields: Vec<&str> = line.split('|').collect();
+        let [variant, mode, placement, processes, seconds] = fields[..] else { panic!("{line}") };
+        let is_used = |run: &&serde_json::Value| {
+            let cell = &run["cell"];
+            let is_of_cell =
+                cell["variant"] == variant && cell["mode"] == mode && cell["placement"] == placement;
+            let round = run["round"].as_u64().unwrap() as usize;
+            is_of_cell
+                && cell["processes"].to_string() == processes
+                && run["purpose"] == "timed"
+                && kinds[round] == "timed"
+        };
+        let used: Vec<f64> =
+            runs.iter().filter(is_used).map(|run| run["elapsed_ns"].as_f64().unwrap() / 1e9).collect();
+        let mean = used.iter().sum::<f64>() / used.len() as f64;
+        assert_eq!(used.len(), 2, "{line}");
+        assert!((seconds.parse::<f64>().unwrap() / mean - 1.0).abs() < 1e-9, "{line}: {used:?}");
+        cells += 1;
+    }
+    // One child and two, and one as the A/A control.
+    assert_eq!(cells, 3, "{printed:?}");
+}
+
 #[test]
 fn the_links_of_the_documentation_lead_to_files() {
     let mut missing = Vec::new();
