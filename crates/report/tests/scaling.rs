@@ -32,8 +32,13 @@ fn reports(runs: &[GroupRun]) -> (String, Value) {
 }
 
 fn with_scaling<T>(runs: &[GroupRun], shown: impl FnOnce(Scaling) -> T) -> T {
+    with_counts(&[1], runs, shown)
+}
+
+/// The same, of a campaign with these numbers of jobs.
+fn with_counts<T>(counts: &[usize], runs: &[GroupRun], shown: impl FnOnce(Scaling) -> T) -> T {
     let plan: Plan = serde_json::from_value(serde_json::json!({
-        "counts": [1], "modes": ["jobs"], "placements": ["cores"], "kinds": "all", "events": 20, "events_each": false,
+        "counts": counts, "modes": ["jobs"], "placements": ["cores"], "kinds": "all", "events": 20, "events_each": false,
         "memory_rounds": 0, "sequential": false, "load": null, "jobs_run": null, "event_pattern": null,
         "event_files": null, "event_marks": false, "memory_limit": 0
     }))
@@ -43,7 +48,7 @@ fn with_scaling<T>(runs: &[GroupRun], shown: impl FnOnce(Scaling) -> T) -> T {
         Question {
             plan: &plan,
             variants: &variants,
-            placements: &[("cores".to_owned(), vec![0])],
+            placements: &[("cores".to_owned(), (0..counts.len() as u32).collect())],
             cores: &[],
             confidence: 0.95,
             seed: 1,
@@ -148,6 +153,36 @@ fn the_csv_marks_runs_of_an_interrupted_round() {
         assert_eq!(found, [number.to_string(), kind.name().to_owned(), counts.to_string()]);
     }
     assert!(kinds.iter().any(|(_, kind)| *kind == RoundKind::Interrupted));
+}
+
+#[test]
+fn a_law_that_was_not_fitted_to_one_of_several_tables_has_its_name() {
+    let mut runs = rounds(8);
+    let sentences = |runs: &[GroupRun]| {
+        let text = with_counts(&[1, 2], runs, |scaling| terminal(&scaling, &Palette::default(), 1000, None));
+        let lines = text.lines().map(|line| line.trim().to_owned());
+        lines.filter(|line| line.contains("was not fitted")).collect::<Vec<_>>()
+    };
+    // With one number of jobs, neither law of both.
+    let found = sentences(&runs);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("Amdahl's law") && found[1].starts_with("The universal"), "{found:?}");
+    for round in 0..8 {
+        let mut two = run("a", round, 20_000_000 + u64::from(round * 2 % 7) * 1000);
+        two.cell.processes = 2;
+        two.members.push(two.members[0].clone());
+        runs.push(two);
+    }
+    let found = sentences(&runs);
+    assert!(found.contains(&format!("b, jobs, cores: {}", found_of("Amdahl's law", 2, 1))), "{found:?}");
+    assert!(
+        found.iter().all(|line| line.starts_with("a, jobs, cores: ") || line.starts_with("b, jobs, cores: ")),
+        "{found:?}"
+    );
+}
+
+fn found_of(law: &str, needed: u32, found: u32) -> String {
+    format!("{law} was not fitted: {needed} different numbers of processes are needed, and there is {found} (on CPUs of their own).")
 }
 
 /// What is withheld, and of which time it is said that it does not change.

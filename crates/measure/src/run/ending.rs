@@ -70,10 +70,11 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
     }
 }
 
-/// The last line with text among the last bytes of a file, however large it is. A library that the loader did not preload is no
+/// The last line with text among the last bytes of a file, however large it is, and no more of it than fits a few lines of a terminal. A library that the loader did not preload is no
 /// reason: valgrind's are 64-bit files, and the loader of each other program says so.
 pub(crate) fn last_line(file: &Path) -> Option<String> {
     const MOST: u64 = 4096;
+    const LONGEST: usize = 1000;
     let read = || {
         let mut file = std::fs::File::open(file)?;
         let from = file.metadata()?.len().saturating_sub(MOST);
@@ -85,7 +86,17 @@ pub(crate) fn last_line(file: &Path) -> Option<String> {
     let is_reason = |line: &&str| {
         !(line.is_empty() || line.starts_with("ERROR: ld.so: object ") && line.ends_with(": ignored."))
     };
-    text.lines().map(|line| without_process(line.trim())).rfind(is_reason).map(str::to_owned)
+    let line = text.lines().map(|line| without_process(line.trim())).rfind(is_reason)?;
+    let (mut length, mut unreadable) = (0, 0);
+    for letter in line.chars() {
+        length += 1;
+        unreadable += usize::from(letter.is_control() || letter == char::REPLACEMENT_CHARACTER);
+    }
+    // A colour has a control character, too.
+    if 4 * unreadable > length {
+        return Some("its standard error ends with bytes that are no text".into());
+    }
+    Some(if length > LONGEST { line.chars().take(LONGEST).chain(['…']).collect() } else { line.to_owned() })
 }
 
 /// How a run ended, in words.
@@ -142,6 +153,11 @@ mod tests {
         assert_eq!(line(ignored), None);
         assert_eq!(line("==12== Valgrind: oh\n==12== \n==12==\n").as_deref(), Some("Valgrind: oh"));
         assert_eq!(line("==x== y\n").as_deref(), Some("==x== y"));
+        let no_text = Some("its standard error ends with bytes that are no text");
+        assert_eq!(line(&"\0\u{1}".repeat(9000)).as_deref(), no_text);
+        assert_eq!(line("\u{1b}[31mred\u{1b}[0m\n").as_deref(), Some("\u{1b}[31mred\u{1b}[0m"));
+        let long = line(&"x".repeat(9000)).unwrap();
+        assert!(long.ends_with("xx…") && long.chars().count() == 1001, "{long}");
         // Larger than any memory, and empty but for its end.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(1 << 40).unwrap();

@@ -447,22 +447,30 @@ fn within(steps: usize, parameters: usize, residual: f64) -> String {
 
 /// Why there is no fit, once for all tables.
 fn unfitted(report: &Scaling) -> Vec<String> {
-    let mut reasons: Vec<String> = Vec::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     let measured = |table: &&Table| table.rows.iter().any(|row| row.runs > 0);
-    for table in report.summary.tables.iter().filter(measured) {
+    let tables: Vec<&Table> = report.summary.tables.iter().filter(measured).collect();
+    for table in &tables {
         for (law, reason) in [
             ("Amdahl's law", table.amdahl.as_ref().err()),
             ("The universal scalability law", table.universal.as_ref().err()),
         ] {
             // The reason for a withheld figure has its own sentence.
             let reason = reason.filter(|reason| !matches!(reason, Unfitted::Withheld(_)));
-            let text = reason.map(|reason| format!("{law} was not fitted: {reason} (on CPUs of their own)."));
-            if let Some(text) = text.filter(|text| !reasons.contains(text)) {
-                reasons.push(text);
+            let Some(reason) = reason else { continue };
+            let text = format!("{law} was not fitted: {reason} (on CPUs of their own).");
+            let name = format!("{}, {}, {}", table.variant, table.mode, table.placement);
+            match reasons.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((text, vec![name])),
             }
         }
     }
-    reasons
+    let sentence = |(text, names): (String, Vec<String>)| match names.len() == tables.len() {
+        true => text,
+        false => format!("{}: {text}", names.join("; ")),
+    };
+    reasons.into_iter().map(sentence).collect()
 }
 
 /// The causes of pages that children no longer share.
