@@ -391,7 +391,7 @@ fn the_query_for_elapsed_times_averages_the_runs_that_the_report_uses() {
                 cell["variant"] == variant && cell["mode"] == mode && cell["placement"] == placement;
             let round = run["round"].as_u64().unwrap() as usize;
             is_of_cell
-                && cell["processes"].to_string() == processes
+                && cell["processes"].as_u64() == processes.parse().ok()
                 && run["purpose"] == "timed"
                 && kinds[round] == "timed"
         };
