@@ -168,6 +168,40 @@ fn programs_that_cannot_be_counted_have_a_reason() {
 }
 
 #[test]
+fn a_program_that_forks_after_a_thread_has_ended_has_its_childs_counts() {
+    let lab = Laboratory::new();
+    let text = r#"
+        #include <pthread.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static void *nothing(void *argument) { return argument; }
+        __attribute__((noinline)) static void work(unsigned steps) {
+            __asm__ volatile("1: dec %0; jnz 1b" : "+r"(steps));
+        }
+        int main(void) {
+            pthread_t thread;
+            pthread_create(&thread, 0, nothing, 0);
+            pthread_join(thread, 0);
+            if (fork() == 0) {
+                work(100000);
+                _exit(0);
+            }
+            return wait(0) < 0;
+        }
+    "#;
+    lab.write("forks.c", text);
+    let arguments =
+        ["forks.c", "--abi", "x86-64,i386", "--flags", "-O1 -g -pthread", "--rounds", "1", "--functions"];
+    let output = lab.compare(&arguments);
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let document = explained(&lab, "x86-64/-O1 -g -pthread", "i386/-O1 -g -pthread");
+    for side in ["baseline", "variant"] {
+        let instructions = row(&document, "work")[side]["instructions"].as_u64().unwrap();
+        assert!((200_000..200_010).contains(&instructions), "{side}: {instructions}");
+    }
+}
+
+#[test]
 fn where_valgrind_itself_fails_its_own_words_are_the_reason() {
     let lab = Laboratory::new();
     lab.write("steps.c", "int main(void) { return 0; }\n");

@@ -195,6 +195,8 @@ struct Reader {
     /// Where the numbers of a position are; a line of source is the last.
     has_address: bool,
     has_line: bool,
+    /// Of the last line with exclusive costs: valgrind writes others relative to it, those of calls and jumps among them
+    /// (`callgrind/dump.c`: `fprint_fcost` sets `last`, `fprint_jcc` does not).
     position: [u64; 2],
     object: u32,
     /// The source file of the next costs, and that of the function.
@@ -360,16 +362,17 @@ impl Reader {
         }
         let text = std::str::from_utf8(line).map_err(|_| "is no line of the format")?;
         let mut words = text.split_ascii_whitespace();
+        let mut here = self.position;
         for (at, is_there) in [self.has_address, self.has_line].into_iter().enumerate() {
             if is_there {
                 let word = words.next().ok_or("a position is missing")?;
-                self.position[at] = position(word, self.position[at])?;
+                here[at] = position(word, here[at])?;
             }
         }
         if std::mem::take(&mut self.is_inclusive) {
             return Ok(());
         }
-        let address = self.has_address.then_some(self.position[0]);
+        let address = self.has_address.then_some(here[0]);
         let file = self.file_of_function;
         let key = (self.object, self.function, file, address.map_or(0, |address| address.wrapping_add(1)));
         if let Some((times, target)) = self.jump.take() {
@@ -378,6 +381,7 @@ impl Reader {
             }
             return Ok(());
         }
+        self.position = here;
         let costs = &mut self.output.costs;
         let at = *self.by_place.entry(key).or_insert_with(|| {
             let counts = Counts::default();

@@ -80,6 +80,17 @@ fn code_addresses_stay_apart_and_are_relative_to_the_one_before() {
 }
 
 #[test]
+fn a_position_is_relative_to_that_of_the_costs_before_not_to_a_call_or_jump_between() {
+    // As valgrind 3.19 writes a child that was forked after a thread had ended: calls stand apart from their instructions' costs.
+    let text = "positions: instr line\nevents: Ir\nfn=f\n0x1000 10 1\ncfn=g\ncalls=1 0x10 0\n-2048 -5 70\n\
+                -2048 -5 2\njump=3 +9 *\n+8 +1\n+8 +1 3\ntotals: 6\n";
+    let output = read(text.as_bytes()).expect("a file");
+    let costs: Vec<(Option<u64>, u64)> =
+        output.costs.iter().map(|cost| (cost.address, cost.counts.instructions)).collect();
+    assert_eq!(costs, [(Some(0x1000), 1), (Some(0x800), 2), (Some(0x808), 3)]);
+}
+
+#[test]
 fn a_repeated_instruction_counts_once_however_often_it_repeats() {
     // 4 times `rep stosb`, of 25 repetitions, and a loop: written by valgrind 3.19, which counts 4 · 26 instructions.
     let text = "positions: instr line\nevents: Ir Bc\nfl=(1) a.c\nfn=(1) f\n0x1000 0 4\n+3 0 4 4\njcnd=4/4 * *\n* *\n* * 100 100\n\
