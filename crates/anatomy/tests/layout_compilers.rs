@@ -341,6 +341,85 @@ fn a_better_order_of_bit_fields_has_the_size_that_the_compiler_gives_it() {
     }
 }
 
+/// A base that is no plain data has members in its padding, a plain one has not. Where the first member shows neither in one ABI, the
+/// other ABI's does, or the order has one size with both.
+#[test]
+fn a_better_order_behind_bases_has_the_size_that_the_compiler_gives_it() {
+    const BASES: &str = "struct Table { virtual ~Table() {} char z; }; struct Plain { void *p; char c; };\n\
+        struct Own { int a; char b; Own() {} }; struct Long { double d; char c; ~Long() {} }; struct Wide { long long l; char c; };\n\
+        struct OfPlain : Plain {}; struct OfTable : Table { short s; }; struct Behind : Plain { virtual ~Behind() {} };\n\
+        struct OfLong : Long { short s; }; struct Nothing {};\n";
+    const OF: [&str; 13] = [
+        "Table",
+        "Plain",
+        "Own",
+        "Long",
+        "Wide",
+        "OfPlain",
+        "OfTable",
+        "Behind",
+        "OfLong",
+        "Nothing",
+        "Plain, Own",
+        "Own, Plain",
+        "Table, Plain",
+    ];
+    const FIELDS: [&[&str]; 5] = [
+        &["float f", "long l", "short s", "double d", "char *q", "bool b"],
+        &["double d", "bool b", "long l", "short s"],
+        &["char x", "long long l", "char y", "int i", "short s"],
+        &["void *v", "char x", "void *w", "short y", "int i"],
+        &["float f", "char *v", "char *w", "number_t *k", "bool b", "long l", "char c"],
+    ];
+    let structure = |name: &str, base: &str, fields: &[&str]| {
+        format!("struct {name} : {base} {{ {}; }}; {name} *of_{name}; unsigned size({name} &it) {{ return sizeof(it); }}\n", fields.join("; "))
+    };
+    let head = format!("{BASES}typedef int number_t;\n");
+    let all: Vec<(String, &str, &[&str])> = OF
+        .iter()
+        .enumerate()
+        .flat_map(|(number, base)| {
+            FIELDS.iter().enumerate().map(move |(own, fields)| (format!("S{number}_{own}"), *base, *fields))
+        })
+        .collect();
+    let programs = Programs::new();
+    let now: String = all.iter().map(|(name, base, fields)| structure(name, base, fields)).collect();
+    programs.write("bases.cc", &format!("{head}{now}"));
+    for compiler in ["g++", "clang++"].into_iter().filter(|compiler| is_installed(compiler)) {
+        let read = |source: &str, option: &str| {
+            layout::read(&programs.build(compiler, source, &[option]), 1).unwrap()
+        };
+        for (_, option) in &ABIS[1..] {
+            let (baseline, variant) = (read("bases.cc", "-m64"), read("bases.cc", option));
+            let mut orders = Vec::new();
+            let mut then = String::new();
+            for (name, base, fields) in &all {
+                let (a, b) = (type_named(&baseline, name), type_named(&variant, name));
+                let Some(order) = layout::better(&baseline, a, &variant, b) else { continue };
+                let declared = |member: &String| {
+                    let is_its = |field: &&&str| field.rsplit([' ', '*']).next() == Some(member);
+                    fields.iter().find(is_its).copied()
+                };
+                let declared: Vec<&str> = order.members.iter().filter_map(declared).collect();
+                assert_eq!(declared.len(), fields.len(), "{order:?}");
+                then.push_str(&structure(name, base, &declared));
+                orders.push((name, order));
+            }
+            assert!(orders.len() > all.len() / 2, "{compiler} {option}: {}", orders.len());
+            programs.write("bases_ordered.cc", &format!("{head}{then}"));
+            let [first, second] = ["-m64", *option].map(|option| read("bases_ordered.cc", option));
+            for (name, order) in orders {
+                let sizes = (first.size(type_named(&first, name)), second.size(type_named(&second, name)));
+                assert_eq!(
+                    (order.baseline_size, order.variant_size),
+                    sizes,
+                    "{compiler} {option} {name}: {order:?} {then}"
+                );
+            }
+        }
+    }
+}
+
 /// The virtual table says where a virtual base is: its first word is the offset (Itanium C++ ABI, 2.5.2).
 #[test]
 fn virtual_bases_are_where_the_virtual_table_says() {

@@ -1,6 +1,7 @@
 //! An order of a structure's members that needs less padding. It changes the ABI of whatever shares the structure.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::cause::pairs;
 use super::model::{Aggregate, Kind, Layouts, Member, Role, TypeId};
@@ -9,6 +10,10 @@ use super::model::{Aggregate, Kind, Layouts, Member, Role, TypeId};
 const LARGEST: u64 = 1 << 32;
 const LARGEST_ALIGNMENT: u64 = 1 << 20;
 const MOST_MEMBERS: usize = 4096;
+/// Nor are classes with more bases whose padding may have members.
+const MOST_OPEN_BASES: usize = 6;
+/// Bases of bases are looked at so deep.
+const DEEPEST: usize = 8;
 
 /// A better order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +49,6 @@ struct Part {
 
 /// What of an aggregate can be moved, in one ABI.
 struct Movable {
-    /// Where the bases and the pointer to the virtual table end.
-    start: u64,
     blocks: Vec<Block>,
     alignment: u64,
 }
@@ -54,7 +57,7 @@ struct Movable {
 /// places that the members have now do not follow from the ABI's rules, as in packed structures: then no other can be predicted.
 pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Order> {
     let (a, b) = (baseline.aggregate(a)?, variant.aggregate(b)?);
-    let (one, other) = (movable(baseline, a)?, movable(variant, b)?);
+    let [one, other] = [movable(baseline, a)?, movable(variant, b)?];
     let pairs = pairs(a, b);
     if one.blocks.len() != other.blocks.len() || pairs.variant.iter().any(Option::is_none) {
         return None;
@@ -69,17 +72,27 @@ pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Op
             other.blocks.iter().position(|block| Some(&block.members) == wanted.as_ref())
         })
         .collect::<Option<_>>()?;
+    let there = |order: &[usize]| -> Vec<usize> { order.iter().map(|number| partner[*number]).collect() };
     let back = |order: Vec<usize>| -> Vec<usize> {
         order.iter().filter_map(|number| partner.iter().position(|other| other == number)).collect()
     };
+    // Where the members may begin in both: the places that they have now leave one possibility or several.
+    let mut starts = starts(baseline, a, variant, b)?;
+    starts.retain(|[start, of_other]| one.predicts(*start, a.size) && other.predicts(*of_other, b.size));
     let sizes = |order: &[usize]| {
-        let there: Vec<usize> = order.iter().map(|number| partner[*number]).collect();
-        (one.size(order), other.size(&there))
+        let mut sizes = starts
+            .iter()
+            .map(|[start, of_other]| (one.size(*start, order), other.size(*of_other, &there(order))));
+        let first = sizes.next()?;
+        sizes.all(|sizes| sizes == first).then_some(first)
     };
-    let smallest = [false, true]
-        .into_iter()
-        .flat_map(|are_bits_last| [one.packed(are_bits_last), back(other.packed(are_bits_last))])
-        .map(|order| (sizes(&order), order))
+    let orders = starts.iter().flat_map(|[start, of_other]| {
+        let packed =
+            |are_bits_last| [one.packed(*start, are_bits_last), back(other.packed(*of_other, are_bits_last))];
+        [false, true].into_iter().flat_map(packed)
+    });
+    let smallest = orders
+        .filter_map(|order| Some((sizes(&order)?, order)))
         .filter(|((first, second), _)| *first <= a.size && *second <= b.size)
         .min_by_key(|((first, second), _)| first + second)?;
     let ((baseline_size, variant_size), order) = smallest;
@@ -96,7 +109,6 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
     if of.kind == Kind::Union || of.explicit_alignment.is_some() || is_large {
         return None;
     }
-    let mut start = 0;
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_behind_bits = false;
     for (number, member) in of.members.iter().enumerate() {
@@ -104,9 +116,7 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
         match member.role {
             Role::VirtualBase | Role::Variant => return None,
             Role::Base if !blocks.is_empty() => return None,
-            // The members begin in the padding of a base that is no plain data, or behind it: the first member shows which.
-            Role::Base => start = start.max(offset.checked_add(layouts.nonvirtual_end(member.ty))?),
-            Role::VirtualTable => start = start.max(offset.checked_add(layouts.size(member.ty))?),
+            Role::Base | Role::VirtualTable => {}
             Role::Field => {
                 let part = part(layouts, member, offset)?;
                 match blocks.last_mut().filter(|_| is_behind_bits && member.bits.is_some()) {
@@ -124,28 +134,88 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
         }
         is_behind_bits = member.bits.is_some();
     }
-    let first = blocks.first()?.parts.first()?.offset / 8;
-    // A base that keeps its padding: the first member is behind it.
-    let bases_end = of
-        .members
-        .iter()
-        .filter(|member| member.role == Role::Base)
-        .map(|member| member.offset.unwrap_or(0).saturating_add(layouts.size(member.ty)));
-    if let Some(end) = bases_end.max().filter(|end| *end == first && start > 0) {
-        start = end;
-    }
-    if start > LARGEST {
+    (!blocks.is_empty()).then(|| Movable { blocks, alignment: layouts.alignment_of_aggregate(of) })
+}
+
+/// A base by its place among the bases of its class, of the one that has that as a base, and so on.
+type Path = Vec<usize>;
+
+/// Where the members may begin in the baseline and in the variant. A base that is plain data keeps the padding behind its members; that of
+/// another one has the next members (Itanium C++ ABI, 2.4: the base's `dsize`). What is plain is a rule of the language, and so the same in
+/// both, but debug information says it of classes with virtual functions alone: these are not. None where there are too many possibilities.
+fn starts(baseline: &Layouts, a: &Aggregate, variant: &Layouts, b: &Aggregate) -> Option<Vec<[u64; 2]>> {
+    let mut open: BTreeSet<Path> = BTreeSet::new();
+    open_bases(baseline, a, &Path::new(), &mut open);
+    open_bases(variant, b, &Path::new(), &mut open);
+    if open.len() > MOST_OPEN_BASES {
         return None;
     }
-    let movable = Movable { start, blocks, alignment: layouts.alignment_of_aggregate(of) };
-    let now: Vec<usize> = (0..movable.blocks.len()).collect();
-    let mut cursor = movable.start_bit();
-    let is_as_predicted = movable.blocks.iter().flat_map(|block| &block.parts).all(|part| {
-        let at = part.place(cursor);
-        cursor = at.saturating_add(part.size);
-        at == part.offset
-    });
-    (is_as_predicted && movable.size(&now) == of.size).then_some(movable)
+    let mut starts: Vec<[u64; 2]> = Vec::new();
+    for choice in 0..1u32 << open.len() {
+        let is_kept = |(number, _): &(usize, &Path)| choice >> number & 1 == 1;
+        let keeping: BTreeSet<&Path> =
+            open.iter().enumerate().filter(is_kept).map(|(_, path)| path).collect();
+        let start = |layouts, of| bases_end(layouts, of, &Path::new(), &keeping);
+        let both = [start(baseline, a)?, start(variant, b)?];
+        if both.iter().all(|start| *start <= LARGEST) && !starts.contains(&both) {
+            starts.push(both);
+        }
+    }
+    Some(starts)
+}
+
+/// The bases of a class, with the class of each.
+fn bases<'l>(
+    layouts: &'l Layouts,
+    of: &'l Aggregate,
+) -> impl Iterator<Item = (usize, &'l Member, &'l Aggregate)> {
+    let all = of.members.iter().filter(|member| member.role == Role::Base).enumerate();
+    all.filter_map(|(number, member)| Some((number, member, layouts.aggregate(layouts.stripped(member.ty))?)))
+}
+
+/// The bases of which it is open whether they keep their padding.
+fn open_bases(layouts: &Layouts, of: &Aggregate, path: &Path, open: &mut BTreeSet<Path>) {
+    for (number, member, base) in bases(layouts, of) {
+        let path: Path = path.iter().copied().chain([number]).collect();
+        let end = layouts.nonvirtual_end(member.ty);
+        if end == 0 || path.len() > DEEPEST {
+            continue;
+        }
+        open_bases(layouts, base, &path, open);
+        if end < layouts.size(member.ty) && !layouts.is_dynamic(member.ty) {
+            open.insert(path);
+        }
+    }
+}
+
+/// Where the bases and the pointer to the virtual table end.
+fn bases_end(layouts: &Layouts, of: &Aggregate, path: &Path, keeping: &BTreeSet<&Path>) -> Option<u64> {
+    let mut end = 0;
+    for member in of.members.iter().filter(|member| member.role == Role::VirtualTable) {
+        end = end.max(member.offset?.checked_add(layouts.size(member.ty))?);
+    }
+    for (number, member, base) in bases(layouts, of) {
+        let path: Path = path.iter().copied().chain([number]).collect();
+        let of_base = match layouts.nonvirtual_end(member.ty) {
+            0 => continue,
+            dense if path.len() > DEEPEST => dense,
+            _ if keeping.contains(&path) => layouts.size(member.ty),
+            _ => bases_end(layouts, base, &path, keeping)?.max(fields_end(layouts, base)?),
+        };
+        end = end.max(member.offset?.checked_add(of_base)?);
+    }
+    Some(end)
+}
+
+/// Where the last of a class's own members ends.
+fn fields_end(layouts: &Layouts, of: &Aggregate) -> Option<u64> {
+    let fields = of.members.iter().filter(|member| matches!(member.role, Role::Field | Role::Variant));
+    fields
+        .map(|member| match member.bits {
+            Some(bits) => Some(bits.offset.checked_add(bits.size)?.div_ceil(8)),
+            None => member.offset?.checked_add(layouts.size(member.ty)),
+        })
+        .try_fold(0, |end, own| Some(own?.max(end)))
 }
 
 /// The place that a member needs; none if no rule says where another order would put it.
@@ -196,18 +266,28 @@ impl Block {
 }
 
 impl Movable {
-    fn start_bit(&self) -> u64 {
-        self.start.saturating_mul(8)
+    /// Whether members that begin behind so many bytes have the places and the structure the size that they have now.
+    fn predicts(&self, start: u64, size: u64) -> bool {
+        let now: Vec<usize> = (0..self.blocks.len()).collect();
+        let mut cursor = start.saturating_mul(8);
+        let is_as_predicted = self.blocks.iter().flat_map(|block| &block.parts).all(|part| {
+            let at = part.place(cursor);
+            cursor = at.saturating_add(part.size);
+            at == part.offset
+        });
+        is_as_predicted && self.size(start, &now) == size
     }
 
-    fn size(&self, order: &[usize]) -> u64 {
-        let end = order.iter().fold(self.start_bit(), |cursor, number| self.blocks[*number].end(cursor));
+    /// In an order, with members that begin behind so many bytes.
+    fn size(&self, start: u64, order: &[usize]) -> u64 {
+        let begin = start.saturating_mul(8);
+        let end = order.iter().fold(begin, |cursor, number| self.blocks[*number].end(cursor));
         end.div_ceil(8).next_multiple_of(self.alignment.max(1))
     }
 
     /// At each place the most aligned block that needs no padding there, else the one that needs the least. Bit fields can be last
     /// among those, since most places suit them.
-    fn packed(&self, are_bits_last: bool) -> Vec<usize> {
+    fn packed(&self, start: u64, are_bits_last: bool) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.blocks.len()).collect();
         // The declaration's order stays among equal ones.
         left.sort_by_key(|number| {
@@ -216,7 +296,7 @@ impl Movable {
             (is_late, Reverse(block.alignment), Reverse(block.size()), *number)
         });
         let mut order = Vec::with_capacity(left.len());
-        let mut cursor = self.start_bit();
+        let mut cursor = start.saturating_mul(8);
         while !left.is_empty() {
             let padding = |number: &usize| {
                 let block = &self.blocks[*number];
