@@ -327,6 +327,21 @@ fn with_enough_rounds_memory_has_verdicts_with_intervals_and_a_floor() {
 }
 
 #[test]
+fn a_variant_that_is_not_compared_is_not_called_too_short_for_the_series() {
+    let lab = Laboratory::new();
+    lab.write(
+        "words.c",
+        "#include <stdio.h>\n#include <time.h>\nint main(void) {\n    struct timespec time = {0, 500000000};\n    \
+         nanosleep(&time, 0);\n    return printf(\"%zu\\n\", sizeof(long)) < 0;\n}\n",
+    );
+    let output = lab.compare("words.c --abi x86-64,i386 --rounds 1 --warmup 0 --metric max_rss --memory=1");
+    assert!(unfolded(&output.stdout).contains("output differs"), "{output:?}");
+    let text = unfolded(&lab.widthwise("explain x86-64 i386").stdout);
+    assert!(text.contains("The memory series has no run of i386 (not compared, since its output"), "{text}");
+    assert!(!text.contains("too short"), "{text}");
+}
+
+#[test]
 fn a_program_that_ends_at_once_is_reported_as_too_short() {
     let lab = Laboratory::new();
     let output = lab.compare("--binary a=/bin/true --rounds 6 --metric cpu --memory=2");

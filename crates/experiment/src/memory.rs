@@ -9,6 +9,8 @@
 mod figures;
 pub mod mean;
 
+/// Below this many nanoseconds, a program is too short where its series has no reading.
+pub const BRIEF_NS: u64 = 100_000_000;
 /// The least share of the peak that a series must have seen to represent a program.
 pub const NEAR_PEAK: f64 = 0.8;
 /// The least share of the peak at which a reading counts as one of the peak.

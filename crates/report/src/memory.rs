@@ -7,7 +7,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use widthwise_experiment::memory::{reduction, Class, Level, Reading, Series, Totals, AT_PEAK, NEAR_PEAK};
+use widthwise_experiment::memory::{
+    reduction, Class, Level, Reading, Series, Totals, AT_PEAK, BRIEF_NS, NEAR_PEAK,
+};
 use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::{Ending, Reading as Amount, RoundKind, Run};
 use widthwise_experiment::Metric;
@@ -58,6 +60,15 @@ impl LastReading<'_> {
 
 /// Runs of complete rounds that ended well, with at least one reading.
 fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun> {
+    let own = of_complete_rounds(comparison, variant).into_iter();
+    own.filter(|run| !run.series.readings.is_empty() && !has_failed(comparison, run)).collect()
+}
+
+fn has_failed(comparison: &Comparison, run: &MemoryRun) -> bool {
+    of_run(comparison, run).is_some_and(|of_run| of_run.ending != Ending::Done)
+}
+
+fn of_complete_rounds<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun> {
     let complete: BTreeSet<u32> = comparison
         .campaign
         .rounds
@@ -66,10 +77,7 @@ fn readable<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun
         .map(|round| round.number)
         .collect();
     let all: &'a [MemoryRun] = comparison.memory;
-    let own = all.iter().filter(|run| run.variant == variant && complete.contains(&run.round));
-    let has_failed =
-        |run: &MemoryRun| of_run(comparison, run).is_some_and(|of_run| of_run.ending != Ending::Done);
-    own.filter(|run| !run.series.readings.is_empty() && !has_failed(run)).collect()
+    all.iter().filter(|run| run.variant == variant && complete.contains(&run.round)).collect()
 }
 
 /// The upper bound of the tree's peak in a run: its sample's or, without one (archives of version 2), the
@@ -124,6 +132,32 @@ pub fn portraits<'a>(comparison: &Comparison<'a>) -> Vec<LastReading<'a>> {
         Some(LastReading { variant: name, run, peak, share, has_two_bounds, full })
     };
     comparison.campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
+}
+
+/// Why there is no portrait of a variant whose campaign has a memory series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// It has no run in a complete round of the series.
+    NoRun,
+    /// All of these runs failed.
+    Failed,
+    /// They were too short to be read.
+    TooShort,
+    /// No reading of the others succeeded.
+    NoReading,
+}
+
+/// Why a variant has no portrait; nothing if it has a readable run.
+pub fn unread(comparison: &Comparison, variant: &str) -> Option<Unread> {
+    let own = of_complete_rounds(comparison, variant);
+    let mut well = own.iter().filter(|run| !has_failed(comparison, run)).peekable();
+    match (own.is_empty(), well.peek().is_none()) {
+        (true, _) => Some(Unread::NoRun),
+        (_, true) => Some(Unread::Failed),
+        _ if well.clone().any(|run| !run.series.readings.is_empty()) => None,
+        _ if well.all(|run| run.series.wall_ns < BRIEF_NS) => Some(Unread::TooShort),
+        _ => Some(Unread::NoReading),
+    }
 }
 
 /// The largest readings of a variant's runs that were read near their peaks; the A/A control's are the baseline's, too.

@@ -6,7 +6,7 @@ mod group;
 
 use std::collections::BTreeMap;
 
-use widthwise_experiment::memory::{Series, AT_PEAK};
+use widthwise_experiment::memory::{Series, AT_PEAK, BRIEF_NS};
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
 use widthwise_experiment::{metric, Metric};
 
@@ -23,9 +23,6 @@ use crate::sampler::{Sampler, Watch, MARKS, SHARE};
 use bounds::{Accounts, Bounds, Mapped};
 use group::Group;
 use widthwise_experiment::schedule::Slot;
-
-/// Below this many nanoseconds, a program is too short where its series has no smaps snapshot.
-const BRIEF: u64 = 100_000_000;
 
 /// What is read, and of whom.
 #[derive(Debug)]
@@ -235,7 +232,7 @@ fn cap(mean: &mut Reading, peak: f64) {
 
 /// What a reader of the series must know.
 fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
-    if series.readings.is_empty() && series.wall_ns < BRIEF {
+    if series.readings.is_empty() && series.wall_ns < BRIEF_NS {
         return Some(
             "is too short for a memory series: to read it would have slowed it by more than 0.5 %".into(),
         );

@@ -11,7 +11,7 @@ use widthwise_report::explanation::memory::{
     is_copying, Allocated, Memory, Origin, Recordings, Resident, Variable,
 };
 use widthwise_report::explanation::{Basis, Measured, Part};
-use widthwise_report::memory::{how, near_peaks, portraits};
+use widthwise_report::memory::{how, near_peaks, portraits, unread, Unread};
 use widthwise_report::Comparison;
 use widthwise_verdict::{wording, Verdict, Word};
 
@@ -128,11 +128,10 @@ impl Sources<'_> {
         let all = portraits(self.comparison);
         let [a, b] = self.names.map(|name| all.iter().find(|portrait| portrait.variant == name));
         let (Some(a), Some(b)) = (a, b) else {
-            missing.push(match how(self.comparison) {
-                None => self.command("--memory", "reads what is resident, by use"),
-                Some(_) => "The runs are too short for a memory series: what is resident at the peak is not known by use."
-                    .to_owned(),
-            });
+            match how(self.comparison) {
+                None => missing.push(self.command("--memory", "reads what is resident, by use")),
+                Some(_) => missing.extend(self.without_series()),
+            }
             return None;
         };
         if let Some(low) = [a, b].into_iter().find(|portrait| portrait.share < NEAR_PEAK) {
@@ -150,6 +149,29 @@ impl Sources<'_> {
             [a, b]
                 .map(|portrait| Resident::of_series(&portrait.run.series, portrait.peak).at(portrait.share)),
         )
+    }
+
+    /// Why the campaign's memory series says nothing of one of both, or of both.
+    fn without_series(&self) -> Vec<String> {
+        const UNKNOWN: &str = "what is resident at its peak is not known by use";
+        let why = |name: &&str| {
+            let unread = unread(self.comparison, name)?;
+            let status = self.comparison.campaign.status(name);
+            Some(match (runs_of_their_own::obstacle(status), unread) {
+                (Some(obstacle), Unread::NoRun) => {
+                    format!("The memory series has no run of {name} ({obstacle}): {UNKNOWN}.")
+                }
+                (None, Unread::NoRun) => format!("The memory series has no run of {name}: {UNKNOWN}."),
+                (_, Unread::Failed) => format!("All runs of {name} in the memory series failed: {UNKNOWN}."),
+                (_, Unread::TooShort) => {
+                    format!("The runs of {name} are too short for a memory series: {UNKNOWN}.")
+                }
+                (_, Unread::NoReading) => {
+                    format!("No reading of {name} succeeded in the memory series: {UNKNOWN}.")
+                }
+            })
+        };
+        self.names.iter().filter_map(why).collect()
     }
 
     /// The largest readings of the recorded runs; nothing where these are far below max RSS.
