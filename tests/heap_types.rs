@@ -360,6 +360,20 @@ fn bytes_that_fit_several_types_of_a_line_are_of_the_type_that_fits_each_block()
     }
 }
 
+#[test]
+fn arrays_of_two_types_in_one_line_are_apart_where_one_of_them_has_no_stored_length() {
+    in_each_abi("two_arrays.cpp", ["-O1", "-O0"], |json, context| {
+        let arc = [("pointers", -4), ("long", -4), ("tail padding", -4)];
+        assert_eq!(row(json, "graph::Arc[]"), known(321, [24, 12], &arc), "{context}");
+        assert_eq!(objects(json, "graph::Arc"), [321, 321], "{context}");
+        let owner = row(json, "std::unique_ptr<graph::Expression");
+        assert_eq!((owner.objects, owner.size), ([222, 222], [8, 4]), "{context}");
+        let causes: BTreeMap<String, i64> =
+            [("pointers".to_owned(), -4 * 222), ("lengths stored by new[]".to_owned(), -4)].into();
+        assert_eq!(owner.causes, causes, "{context}");
+    });
+}
+
 /// The objects of a type in both recordings, over all containers of it.
 fn objects(json: &Value, name: &str) -> [i64; 2] {
     let rows = json["types"]["types"].as_array().unwrap().iter();

@@ -124,15 +124,10 @@ impl CallSites {
         let line = self.line(&frame, module.as_deref());
         let mentions =
             line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
-        let is_unknown = |mention: &Mention| match mention {
-            Mention::Object(name)
-            | Mention::Elements(name)
-            | Mention::One(name)
-            | Mention::Header(name)
-            | Mention::Size(name) => !is_known(&argument(name, &targets), files),
-            _ => false,
-        };
-        let has_unknown = mentions.iter().any(is_unknown);
+        let names: Vec<String> =
+            mentions.iter().filter_map(|mention| Some(argument(mention.type_name()?, &targets))).collect();
+        let has_unknown = names.iter().any(|name| !is_known(name, files));
+        let is_open = has_unknown || names.iter().any(|name| is_unresolved(name, files));
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
         // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
         let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
@@ -165,8 +160,8 @@ impl CallSites {
         // Of several types in a line that fit, any may be meant, whatever else names one of them.
         let first = found.first().map(|found| plain(&found.name).to_owned());
         let is_one = found.iter().all(|found| first.as_deref() == Some(plain(&found.name)));
-        if !is_one || has_unknown && !found.is_empty() {
-            let certainty = if has_unknown { Certainty::Low } else { Certainty::Medium };
+        if !is_one || is_open && !found.is_empty() {
+            let certainty = if is_open { Certainty::Low } else { Certainty::Medium };
             found.iter_mut().for_each(|found| found.certainty = certainty);
             return best(found, &origin.values);
         }
@@ -448,6 +443,8 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
             }
             (Some(fit), Destructor::Unknown) if fits_with_length => Some(fit.of(Certainty::Medium)),
             (Some(fit), _) => Some(fit.of(Certainty::High)),
+            // A type without a destructor has no length: what fits with one is of another type of the line.
+            (None, Destructor::Trivial) => None,
             (None, _) => fits_with_length.then_some(Found { certainty: Certainty::Medium, ..found }),
         }
     };
@@ -471,8 +468,7 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
     for file in files {
         for id in file.with_plain_name(plain(name)) {
             let (full, size) = (file.layouts.name(id), file.layouts.size(id));
-            // `Node<int>` of the line is `Node<int>` of the program; `Node` may be any.
-            if name.contains('<') && !names::type_name_key(&full).ends_with(&names::type_name_key(name)) {
+            if !is_named(&full, name) {
                 continue;
             }
             let alignment = file.layouts.alignment(id).max(u64::from(file.layouts.address_size));
@@ -480,6 +476,43 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
         }
     }
     found
+}
+
+/// Whether a line may name a type so: `Node<int>` of the line is `Node<int>` of the program, with the scopes and the arguments that the
+/// line leaves out (`unique_ptr<Node>` is `std::unique_ptr<a::Node, std::default_delete<a::Node> >`); `Node` may be any.
+fn is_named(full: &str, name: &str) -> bool {
+    if !name.contains('<') {
+        return true;
+    }
+    let is_within = |full: &str, name: &str| {
+        let (full, name) = (names::type_name_key(full), names::type_name_key(name));
+        full.strip_suffix(&name).is_some_and(|scope| scope.is_empty() || scope.ends_with("::"))
+    };
+    if is_within(full, name) {
+        return true;
+    }
+    let (Some((head, arguments)), Some((own_head, own))) = (instance(full), instance(name)) else {
+        return false;
+    };
+    let are_own = own.iter().zip(&arguments).all(|(own, argument)| is_within(argument, own));
+    own.len() <= arguments.len() && are_own && is_within(head, own_head)
+}
+
+/// A template's name and the arguments of the instance that a name ends with.
+fn instance(name: &str) -> Option<(&str, Vec<&str>)> {
+    let open = names::outer(name, &['<'])?;
+    let close = open + names::closing_bracket(&name[open..])?;
+    name[close + 1..].trim().is_empty().then(|| (&name[..open], names::split(&name[open + 1..close])))
+}
+
+/// Whether a line's name of a template's instance is that of no type: written with other names of its arguments, it is one of those that
+/// the template has.
+fn is_unresolved(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
+    let has = |file: &Rc<ProgramTypes>| {
+        let mut ids = file.with_plain_name(plain(name)).into_iter();
+        file.find(name).is_some() || ids.any(|id| is_named(&file.layouts.name(id), name))
+    };
+    name.contains('<') && !files.iter().any(has)
 }
 
 /// Whether both are one type. The name of one may leave out default template arguments.

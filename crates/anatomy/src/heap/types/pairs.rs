@@ -95,7 +95,9 @@ fn own_type(group: &Group) -> TypeKey {
 
 fn named_by(group: &Group, key: fn(&str) -> String) -> TypeKey {
     let found = group.found.as_ref()?;
-    Some((key(&found.name), found.container.as_deref().map(key)))
+    // Their objects are not those of as many bytes without stored lengths.
+    let with_length = (found.cookie > 0).then(|| "new[]".to_owned());
+    Some((key(&found.name), found.container.as_deref().map(key).or(with_length)))
 }
 
 /// Whether two groups of one program have the same type: structures of one name in two source files may be two.

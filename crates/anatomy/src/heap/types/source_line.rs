@@ -40,6 +40,18 @@ impl Mention {
         }
     }
 
+    /// The type's name, where the line has it.
+    pub fn type_name(&self) -> Option<&str> {
+        match self {
+            Mention::Object(name)
+            | Mention::Elements(name)
+            | Mention::One(name)
+            | Mention::Header(name)
+            | Mention::Size(name) => Some(name),
+            Mention::Pointee(_) | Mention::PointeeOne(_) | Mention::PointeeHeader(_) => None,
+        }
+    }
+
     /// Whether the line asks for one object.
     pub fn is_one(&self) -> bool {
         matches!(self, Mention::Object(_) | Mention::One(_) | Mention::PointeeOne(_))
