@@ -374,6 +374,25 @@ fn arrays_of_two_types_in_one_line_are_apart_where_one_of_them_has_no_stored_len
     });
 }
 
+#[test]
+fn numbers_have_the_names_that_the_source_gives_them() {
+    in_each_abi("number_names.c", ["-O1 -fno-builtin", "-O0"], |json, context| {
+        let counts = [("intptr_t", 1000), ("time_t", 2000), ("word_t", 4000), ("long", 7000)];
+        for (name, count) in counts {
+            let expected = match name == "time_t" && context.contains(" x32:") {
+                // `long long` there.
+                true => known(count, [8, 8], &[]),
+                false => known(count, [8, 4], &[(name, -4)]),
+            };
+            assert_eq!(row(json, &format!("{name}[]")), expected, "{context}");
+        }
+        // Of several names, the cause is the one nearest to the number.
+        for (name, count) in [("ptrdiff_t[]", 5000), ("distance_t[]", 6000)] {
+            assert_eq!(row(json, name), known(count, [8, 4], &[("ptrdiff_t", -4)]), "{context}");
+        }
+    });
+}
+
 /// The objects of a type in both recordings, over all containers of it.
 fn objects(json: &Value, name: &str) -> [i64; 2] {
     let rows = json["types"]["types"].as_array().unwrap().iter();

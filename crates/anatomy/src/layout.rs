@@ -16,6 +16,7 @@ mod segments;
 mod unit;
 mod virtual_bases;
 
+pub(crate) use cause::innermost_typedef;
 pub use cause::{Cause, Differ, Share};
 pub use comparison::{compare, difference, Comparison, TypeDifference, Weights};
 pub use gather::{read, read_bytes};

@@ -375,7 +375,7 @@ fn by_name(layouts: &Layouts) -> FxHashMap<String, TypeId> {
 }
 
 /// The name that is nearest to the number itself: of `value_type`, `size_t` and `unsigned long`, it is `size_t`.
-fn innermost_typedef(layouts: &Layouts, mut id: TypeId) -> Option<String> {
+pub(crate) fn innermost_typedef(layouts: &Layouts, mut id: TypeId) -> Option<String> {
     let mut innermost = None;
     while let Type::Typedef { name, target } = layouts.get(id) {
         innermost = Some(name);

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::model::{Aggregate, LayoutError, Layouts, Member, Type, TypeId, Unread};
 use super::object_file::ObjectFile;
 use super::program::{self, Files, Notes, Program};
-use super::reader::{Found, Key, RawAggregate, RawType, Reader, CYCLIC, VOID};
+use super::reader::{Found, Key, RawAggregate, RawType, Reader, CYCLIC, MOST_NAMES, VOID};
 use super::virtual_bases;
 
 /// Types are followed into types by recursion; the memory is taken only where it is used.
@@ -199,20 +199,38 @@ impl<'l> Merge<'l> {
         layouts.aggregates = aggregates;
     }
 
-    /// Typedefs that no member uses, in the order of their names and of what they name.
+    /// Typedefs of structures and of numbers that no member uses, in the order of their names and of what they name.
     fn other_names(&mut self) {
         let of_typedef = |(key, raw): (&Key, &RawType)| match raw {
             RawType::Typedef { name, target } => {
-                Some((name.clone(), self.ids.get(target).copied().flatten(), *key))
+                let known = self.ids.get(target).copied().flatten();
+                Some((name.clone(), known, self.number(*target), *key))
             }
             _ => None,
         };
         let mut left: Vec<_> = self.raw.iter().filter_map(of_typedef).collect();
-        left.retain(|(_, target, _)| target.is_some());
+        left.retain(|(_, target, number, _)| target.is_some() || number.is_some());
         left.sort();
-        for (_, _, key) in left {
+        for (_, _, _, key) in left {
             self.id(key, 0);
         }
+    }
+
+    /// The name and the size of the number that a type without an identifier is, by whatever names.
+    fn number(&self, mut key: Key) -> Option<(Box<str>, u64)> {
+        for _ in 0..MOST_NAMES {
+            match self.raw.get(&key)? {
+                RawType::Base { name, size, .. } => return Some((name.clone(), *size)),
+                RawType::Typedef { target, .. } => key = *target,
+                _ => return None,
+            }
+            if let Some(Type::Base { name, size, .. }) =
+                self.ids.get(&key).copied().flatten().map(|id| self.layouts.get(self.layouts.stripped(id)))
+            {
+                return Some((name.clone(), *size));
+            }
+        }
+        None
     }
 
     fn void(&mut self, name: &str) -> TypeId {

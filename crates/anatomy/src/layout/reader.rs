@@ -34,6 +34,8 @@ const SHARDS: usize = 64;
 /// Bytes of all types' names together. Beyond it they are cut.
 const MOST_NAME_BYTES: usize = 1 << 30;
 const SHORT_NAME: usize = 128;
+/// A number has no more names that are each other's.
+pub(super) const MOST_NAMES: usize = 16;
 
 /// A type as the threads collect it: others are named by their keys.
 #[derive(Debug)]
@@ -107,6 +109,23 @@ impl Found {
         let destructors = self.destructors.into_inner();
         (all, destructors.unwrap_or_else(std::sync::PoisonError::into_inner))
     }
+}
+
+fn is_structure(table: &UnitTable<'_>, target: u64) -> bool {
+    let named = table.find(target).map(|target| &table.dies[target as usize]);
+    named.is_some_and(|named| named.is_aggregate() && named.name != Text::None)
+}
+
+/// Whether the entry is a number or a name of one: `time_t` is `__time_t`, and that is a number.
+fn is_number(table: &UnitTable<'_>, mut target: u64) -> bool {
+    for _ in 0..MOST_NAMES {
+        let Some(named) = table.find(target).map(|target| &table.dies[target as usize]) else { return false };
+        match (named.tag, named.ty) {
+            (dw::DW_TAG_typedef, Ref::Unit(next)) => target = next,
+            (tag, _) => return tag == dw::DW_TAG_base_type,
+        }
+    }
+    false
 }
 
 /// Two hashes with random keys: no file can be made so that two of its types have one key.
@@ -205,15 +224,15 @@ impl<'p, 'a> Reader<'p, 'a> {
         self.program.sources[unit.source as usize].release(unit);
     }
 
-    /// Whether the entry is a second name of a structure, outside of classes and functions: the source may use it in `sizeof`.
+    /// Whether the entry is a second name of a structure or a name of a number, outside of classes and functions: the source may use it
+    /// in `sizeof`.
     fn is_other_name(&self, die: &Die<'a>) -> bool {
         let table = &self.loaded[0].table;
         let (dw::DW_TAG_typedef, Ref::Unit(target)) = (die.tag, die.ty) else { return false };
         let parent = table.dies.get(die.parent as usize);
         let is_outside =
             die.parent == NONE || parent.is_some_and(|parent| parent.tag == dw::DW_TAG_namespace);
-        let named = table.find(target).map(|target| &table.dies[target as usize]);
-        is_outside && named.is_some_and(|named| named.is_aggregate() && named.name != Text::None)
+        is_outside && (is_structure(table, target) || is_number(table, target))
     }
 
     fn import(&mut self, to: Ref) {

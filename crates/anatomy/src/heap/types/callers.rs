@@ -252,6 +252,10 @@ impl Caller<'_, '_> {
             if let Some(class) = entry.origin.and_then(|origin| self.entries.class_of_constructor(origin)) {
                 found.push((place, class));
             }
+                        // Names of templates have numbers by their own names.
+                        let own = self.entries.stripped(class);
+                        let is_number = self.entries.at(own).tag == dw::DW_TAG_base_type;
+                        let class = if is_number { own } else { class };
         }
         found.sort_by_key(|(place, _)| *place);
         for (_, class) in found {

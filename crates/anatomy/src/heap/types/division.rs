@@ -28,6 +28,8 @@ pub struct Sides<'s> {
     pub found_a: Option<&'s Found>,
     /// The type in the variant.
     pub found_b: Option<&'s Found>,
+    /// The files whose types the baseline's blocks may have.
+    pub files_a: &'s [Rc<ProgramTypes>],
     /// How sure the type is.
     pub certainty: Certainty,
 }
@@ -69,7 +71,7 @@ impl Division {
         let (Some(n_a), Some(n_b)) = (sides.a.objects, sides.b.objects) else { return Vec::new() };
         let certainty = sides.certainty;
         let mut parts = Vec::new();
-        for part in self.of_one(of_a, size_a, of_b, size_b).iter() {
+        for part in self.of_one(of_a, size_a, of_b, size_b, sides.files_a).iter() {
             let bytes = part.bytes.saturating_mul(signed(n_a));
             add_parts(&mut parts, &[Part { cause: part.cause.clone(), bytes, certainty }]);
         }
@@ -84,7 +86,14 @@ impl Division {
     }
 
     /// The parts of one object's difference.
-    fn of_one(&mut self, a: &Found, size_a: u64, b: &Found, size_b: u64) -> Rc<[Part]> {
+    fn of_one(
+        &mut self,
+        a: &Found,
+        size_a: u64,
+        b: &Found,
+        size_b: u64,
+        files_a: &[Rc<ProgramTypes>],
+    ) -> Rc<[Part]> {
         let part = |cause, nested, bytes| Part {
             cause: Cause::Layout { cause, nested },
             bytes,
@@ -105,7 +114,10 @@ impl Division {
             _ if a.id.is_some() != b.id.is_some() => layout::Cause::Unknown,
             name if name.ends_with(['*', '&']) || name.contains("*)(") => layout::Cause::Pointers,
             name if name == "long" || name == "unsigned long" => layout::Cause::Longs,
-            name => layout::Cause::Type(name),
+            name => {
+                let nearest = files_a.iter().find_map(|file| file.number_name(&name));
+                layout::Cause::Type(nearest.unwrap_or(name))
+            }
         };
         Rc::from([part(cause, None, bytes)])
     }

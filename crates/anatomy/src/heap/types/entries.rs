@@ -208,10 +208,8 @@ impl<'a> Entries<'a> {
 
     /// The variables outside of functions.
     pub fn globals(&self) -> impl Iterator<Item = u32> + '_ {
-        let is_outside =
-            |parent: u32| parent == 0 || parent != NONE && self.at(parent).tag == dw::DW_TAG_namespace;
         (0..self.all.len() as u32).filter(move |index| {
-            self.at(*index).tag == dw::DW_TAG_variable && is_outside(self.at(*index).parent)
+            self.at(*index).tag == dw::DW_TAG_variable && self.is_outside(self.at(*index).parent)
         })
     }
 
@@ -330,7 +328,11 @@ impl<'a> Entries<'a> {
         let own = self.stripped(index);
         let entry = self.at(own);
         match entry.tag {
-            dw::DW_TAG_base_type => Some((text(entry.name?), entry.size)),
+            dw::DW_TAG_base_type => {
+                // `time_t` is not `long`.
+                let typedef = self.number_name(index, own).and_then(|typedef| self.at(typedef).name);
+                Some((text(typedef.or(entry.name)?), entry.size))
+            }
             dw::DW_TAG_pointer_type => {
                 let target = entry.ty.and_then(|ty| self.find(ty));
                 let name = target.and_then(|target| self.name_of(target, 0)).unwrap_or("void".to_owned());
@@ -396,6 +398,27 @@ impl<'a> Entries<'a> {
             }
         }
         at
+    }
+
+    /// The first typedef outside of classes and functions on the way to a number.
+    fn number_name(&self, from: u32, to: u32) -> Option<u32> {
+        let mut at = from;
+        for _ in 0..MOST_STEPS {
+            if at == to {
+                break;
+            }
+            let entry = self.at(at);
+            if entry.tag == dw::DW_TAG_typedef && self.is_outside(entry.parent) {
+                return Some(at);
+            }
+            at = self.find(entry.ty?)?;
+        }
+        None
+    }
+
+    /// Whether an entry is the unit or a namespace.
+    fn is_outside(&self, parent: u32) -> bool {
+        parent == 0 || parent != NONE && self.at(parent).tag == dw::DW_TAG_namespace
     }
 
     /// The typedef that names a structure without a name, on the way to it.

@@ -302,7 +302,8 @@ fn pair(a: Option<Group>, b: Option<Group>, words: [u64; 2], division: Option<&m
             }
         }
     }
-    let sides = Sides { a: &amount_a, b: &amount_b, found_a, found_b, certainty };
+    let files_a = a.as_ref().map_or(&[][..], |group| &group.files);
+    let sides = Sides { a: &amount_a, b: &amount_b, found_a, found_b, files_a, certainty };
     let parts = division.map_or(Vec::new(), |division| division.parts(&sides));
     let allocator = allocator_parts(&amount_a, &amount_b, words);
     let site = match (a, b) {

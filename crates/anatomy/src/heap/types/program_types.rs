@@ -72,11 +72,23 @@ impl ProgramTypes {
                 let is_one = rest.iter().all(|id| known(*id).size == first.size);
                 (is_one && first.size > 0).then_some(first)
             }
+            _ if name.starts_with("std::") && self.number_name(&name[5..]).is_some() => self.find(&name[5..]),
             _ => {
                 let whole = STANDARD_NAMES.iter().find(|(alias, _)| *alias == name);
                 self.with_first_argument(whole.map_or(name, |(_, whole)| *whole)).map(known)
             }
         }
+    }
+
+    /// The name nearest to the number that a typedef of that name is: of `my_time` and `time_t`, it is `time_t`, as in layouts.
+    pub fn number_name(&self, name: &str) -> Option<String> {
+        let by_name = |name: &str| self.by_name.get(&names::type_name_key(name));
+        let ids = by_name(name).or_else(|| by_name(name.strip_prefix("std::")?))?;
+        let is_number = |id: &&TypeId| {
+            let is_typedef = matches!(self.layouts.get(**id), Type::Typedef { .. });
+            is_typedef && matches!(self.layouts.get(self.layouts.stripped(**id)), Type::Base { .. })
+        };
+        layout::innermost_typedef(&self.layouts, *ids.iter().find(is_number)?)
     }
 
     /// The only type of that name whose first template argument is the same: compilers write constants among the others in several
