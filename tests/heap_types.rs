@@ -393,6 +393,92 @@ fn numbers_have_the_names_that_the_source_gives_them() {
     });
 }
 
+/// Blocks whose types variables and sizes name.
+const SPLIT: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+struct record { char *key; long value; };
+struct tree { struct tree *left, *right; int key; };
+void *volatile kept[1000];
+int main(void) {
+    struct record *records = malloc(1500 * sizeof *records);
+    long *numbers = calloc(2500, sizeof(*numbers));
+    for (int i = 0; i < 1000; i++) {
+        struct tree *made = malloc(sizeof *made);
+        kept[i] = made;
+    }
+    return printf("%zu\n", sizeof *records) < 0 || !records || !numbers;
+}
+"#;
+
+#[test]
+fn types_of_split_debug_information_are_those_of_the_program() {
+    let lab = Laboratory::new();
+    lab.write("split.c", SPLIT);
+    for options in ["-O1 -fno-builtin -gsplit-dwarf", "-O0 -gdwarf-4 -gsplit-dwarf"] {
+        // The laboratory's gcc keeps programs without their .dwo files.
+        let a = recorded(&lab, "cc", "split.c", options, ABIS[0]);
+        for abi in &ABIS[1..] {
+            let json = explained(&lab, &a, &recorded(&lab, "cc", "split.c", options, *abi));
+            let context = format!("{options} {}: {:#}", abi.0, json["types"]["types"]);
+            let record = known(1500, [16, 8], &[("pointers", -4), ("long", -4)]);
+            assert_eq!(row(&json, "record[]"), record, "{context}");
+            assert_eq!(row(&json, "long int[]"), known(2500, [8, 4], &[("long", -4)]), "{context}");
+            let tree = known(COUNT, [24, 12], &[("pointers", -8), ("tail padding", -4)]);
+            assert_eq!(row(&json, "tree"), tree, "{context}");
+        }
+    }
+}
+
+#[test]
+fn types_of_a_package_of_split_debug_information_are_those_of_the_program() {
+    if output_of(Command::new("dwp").arg("--version")).status != Some(0) {
+        return skipped("dwp is not installed");
+    }
+    let lab = Laboratory::new();
+    lab.write("split.c", SPLIT);
+    // Debian's dwp packs DWARF 4.
+    let program = recorded(&lab, "cc", "split.c", "-O1 -fno-builtin -gdwarf-4 -gsplit-dwarf", ABIS[0]);
+    let files = || std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().path());
+    let is_apart =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "dwo" || extension == "dwp");
+    let name =
+        files().filter(|path| !is_apart(path)).find(|path| path.to_string_lossy().ends_with("-x86-64"));
+    let name = name.unwrap().file_name().unwrap().to_string_lossy().into_owned();
+    let packed = output_of(
+        Command::new("dwp").args(["-e", &name, "-o", &format!("{name}.dwp")]).current_dir(lab.path(".")),
+    );
+    assert_eq!(packed.status, Some(0), "{packed:?}");
+    files().filter(|path| path.extension().is_some_and(|extension| extension == "dwo")).for_each(|path| {
+        std::fs::remove_file(path).unwrap();
+    });
+    let output = lab.widthwise(&["explain", program.log.to_str().unwrap(), "--json"]);
+    let json = output.json();
+    for (name, objects, size) in [("record[]", 1500, 16), ("long int[]", 2500, 8), ("tree", COUNT, 24)] {
+        let row = of(&json, name);
+        let found = (row["a"]["objects"].as_i64(), row["a"]["size"].as_i64());
+        assert_eq!(found, (Some(objects), Some(size)), "{name}: {:#}", json["types"]["types"]);
+    }
+}
+
+#[test]
+fn a_missing_file_of_split_debug_information_is_the_reason_for_what_is_not_known() {
+    let lab = Laboratory::new();
+    lab.write("split.c", SPLIT);
+    let of = recorded(&lab, "cc", "split.c", "-O1 -fno-builtin -gsplit-dwarf", ABIS[0]);
+    for file in std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "dwo") {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+    let output = lab.widthwise(&["explain", of.log.to_str().unwrap(), "--json"]);
+    let json = output.json();
+    for remarks in [json["types"]["remarks"].to_string(), json["a"]["remarks"].to_string()] {
+        assert!(remarks.contains("(.dwo) is not where the program says"), "{remarks}");
+        assert!(!remarks.contains("with -g") && !remarks.contains("without -g"), "{remarks}");
+    }
+}
+
 /// The objects of a type in both recordings, over all containers of it.
 fn objects(json: &Value, name: &str) -> [i64; 2] {
     let rows = json["types"]["types"].as_array().unwrap().iter();

@@ -10,7 +10,7 @@ mod lines;
 mod model;
 pub(crate) mod object_file;
 mod order;
-mod program;
+pub(crate) mod program;
 mod reader;
 mod segments;
 mod unit;
@@ -24,4 +24,5 @@ pub use model::{
     Aggregate, Bits, Destructor, Kind, LayoutError, Layouts, Location, Member, Role, Type, TypeId, Unread,
 };
 pub use order::{better, Order};
+pub use program::missing_split;
 pub use segments::{Part, Piece, Segment};

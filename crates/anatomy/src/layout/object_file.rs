@@ -36,9 +36,13 @@ pub(crate) enum SectionName {
     Addr,
     CuIndex,
     TuIndex,
+    Loc,
+    LocLists,
+    Macinfo,
+    Macro,
 }
 
-const SECTIONS: [(&str, SectionName); 12] = [
+const SECTIONS: [(&str, SectionName); 16] = [
     ("debug_info", SectionName::Info),
     ("debug_types", SectionName::Types),
     ("debug_abbrev", SectionName::Abbrev),
@@ -51,7 +55,14 @@ const SECTIONS: [(&str, SectionName); 12] = [
     ("debug_addr", SectionName::Addr),
     ("debug_cu_index", SectionName::CuIndex),
     ("debug_tu_index", SectionName::TuIndex),
+    ("debug_loc", SectionName::Loc),
+    ("debug_loclists", SectionName::LocLists),
+    ("debug_macinfo", SectionName::Macinfo),
+    ("debug_macro", SectionName::Macro),
 ];
+/// Their contents are not read: a package's index has to fit them.
+const ONLY_SPLIT: [SectionName; 4] =
+    [SectionName::Loc, SectionName::LocLists, SectionName::Macinfo, SectionName::Macro];
 
 /// What holds the bytes of a file.
 #[derive(Debug)]
@@ -227,7 +238,8 @@ fn section_name(name: &str, purpose: Purpose) -> Option<(SectionName, bool)> {
         Purpose::Split if !name.ends_with("_index") => name.strip_suffix(".dwo")?,
         _ => name,
     };
-    SECTIONS.iter().find(|(own, _)| *own == name).map(|(_, section)| (*section, old))
+    let found = SECTIONS.iter().find(|(own, _)| *own == name).map(|(_, section)| (*section, old));
+    found.filter(|(section, _)| purpose == Purpose::Split || !ONLY_SPLIT.contains(section))
 }
 
 /// The ABI's name, and whether it aligns 8-byte numbers to 4 bytes inside structures.

@@ -20,11 +20,14 @@ pub(super) const LONGEST_NAME: usize = 16 << 10;
 
 /// The files that a program's debug information is in.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     pub main: ObjectFile,
-    supplementary: Option<ObjectFile>,
-    split: Vec<ObjectFile>,
-    package: Option<ObjectFile>,
+    /// What several programs share (dwz).
+    pub supplementary: Option<ObjectFile>,
+    /// Units apart (`.dwo`).
+    pub split: Vec<ObjectFile>,
+    /// All of those together (`.dwp`).
+    pub package: Option<ObjectFile>,
 }
 
 /// Sections whose offsets belong together.
@@ -74,16 +77,20 @@ pub(super) struct Program<'a> {
 impl Files {
     /// Opens the program and the files that it names.
     pub fn open(path: &Path, notes: &mut Notes) -> Result<Files, LayoutError> {
+        let mut files = Files::open_main(path)?;
+        files.open_supplementary(notes);
+        files.open_split(path, notes);
+        Ok(files)
+    }
+
+    fn open_main(path: &Path) -> Result<Files, LayoutError> {
         let mut main = ObjectFile::open(path, Purpose::Program)?;
         if !main.has_types() {
             if let Some(separate) = main.separate() {
                 main = separate;
             }
         }
-        let mut files = Files { main, supplementary: None, split: Vec::new(), package: None };
-        files.open_supplementary(notes);
-        files.open_split(path, notes);
-        Ok(files)
+        Ok(Files { main, supplementary: None, split: Vec::new(), package: None })
     }
 
     /// A program in memory, without other files.
@@ -170,6 +177,19 @@ impl Files {
     }
 }
 
+/// Why the lines of a program may be unknown although it was built with debug information: what of it is apart (`-gsplit-dwarf`) and not
+/// where a reader of lines looks, each reason once.
+pub fn missing_split(path: &Path) -> Vec<String> {
+    let mut notes = Notes::default();
+    let Ok(mut files) = Files::open_main(path) else { return Vec::new() };
+    files.open_split(path, &mut notes);
+    if notes.0.is_empty() && !files.split.is_empty() {
+        // They are beside the program.
+        notes.add("its files of split debug information (.dwo) are not where the program says".to_owned());
+    }
+    notes.0.into_keys().collect()
+}
+
 /// The id that a unit has in common with its other part in a `.dwo` file (DWARF 5, 7.5.1.2).
 fn split_id(unit: &Unit<'_>, table: &UnitTable<'_>) -> Option<u64> {
     match unit.header.type_() {
@@ -196,7 +216,7 @@ fn has_split_unit(file: &ObjectFile, wanted: Option<u64>) -> bool {
 
 /// What could not be read, counted.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Notes(pub std::collections::BTreeMap<String, u64>);
+pub(crate) struct Notes(pub std::collections::BTreeMap<String, u64>);
 
 impl Notes {
     pub fn add(&mut self, reason: String) {

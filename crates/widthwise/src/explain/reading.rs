@@ -5,6 +5,7 @@ mod remarks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
@@ -170,7 +171,10 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     let program = main_program(&processes);
     let profile = symbols::profile(&stacks, values.clone(), symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
-    side.remarks.extend(remarks::without_names(&profile, &program));
+    let file =
+        processes.iter().map(|process| &process.header.program).find(|path| file_name(path) == program);
+    let file = Path::new(file.map_or("", String::as_str));
+    side.remarks.extend(remarks::without_names(&profile, &program, file));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     let allocated = allocated(&processes, recording, side.peak_bytes);
     let largest = recording.largest.clone();

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use gimli::{constants as dw, Dwarf, EndianSlice, SectionId, Unit};
+use gimli::{constants as dw, Dwarf, DwarfPackage, DwoId, EndianSlice, SectionId, Unit, UnitHeader};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entries::{text, Entries, Slice};
-use crate::layout::object_file::{ObjectFile, Purpose, SectionName};
+use crate::layout::object_file::{ObjectFile, SectionName};
+use crate::layout::program::{Files, Notes};
 use crate::names;
 
 /// How a function names a type.
@@ -57,36 +58,28 @@ pub struct Wanted {
 
 /// What the functions around the wanted calls name; nothing for calls without debug information.
 pub fn read(path: &Path, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
-    let Ok(mut file) = ObjectFile::open(path, Purpose::Program) else { return FxHashMap::default() };
-    if !file.has_types() {
-        match file.separate() {
-            Some(separate) => file = separate,
-            None => return FxHashMap::default(),
-        }
-    }
-    let supplementary = file.supplementary.as_ref();
-    let supplementary = supplementary.and_then(|path| ObjectFile::open(path, Purpose::Supplementary).ok());
-    read_files(&file, supplementary.as_ref(), wanted)
-}
-
-/// The same of a program in memory, without other files.
-pub fn read_bytes(bytes: &[u8], wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
-    match ObjectFile::from_bytes(bytes) {
-        Ok(file) => read_files(&file, None, wanted),
+    // The layouts of the same file say what of it is missing.
+    match Files::open(path, &mut Notes::default()) {
+        Ok(files) => read_files(&files, wanted),
         Err(_) => FxHashMap::default(),
     }
 }
 
-fn read_files(
-    file: &ObjectFile,
-    supplementary: Option<&ObjectFile>,
-    wanted: &FxHashSet<Wanted>,
-) -> FxHashMap<Wanted, Vec<Target>> {
+/// The same of a program in memory, without other files.
+pub fn read_bytes(bytes: &[u8], wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+    match Files::from_bytes(bytes) {
+        Ok(files) => read_files(&files, wanted),
+        Err(_) => FxHashMap::default(),
+    }
+}
+
+fn read_files(files: &Files, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
     let mut found = FxHashMap::default();
-    let mut dwarf = dwarf(file);
-    if let Some(file) = supplementary {
+    let mut dwarf = dwarf(&files.main);
+    if let Some(file) = &files.supplementary {
         dwarf.set_sup(self::dwarf(file));
     }
+    let apart = Apart::read(files, &dwarf);
     let mut order: Vec<Wanted> = wanted.iter().copied().collect();
     order.sort_by_key(|wanted| (wanted.address, wanted.line, wanted.frame));
     let mut units = dwarf.units();
@@ -102,9 +95,15 @@ fn read_files(
         if inside.is_empty() {
             continue;
         }
-        let Ok(entries) = Entries::read(&dwarf, &unit) else { continue };
-        let address_size = u64::from(file.address_size);
+        // The lines stay in the program.
         let lines = CodeLines::read(&unit);
+        let split = unit.dwo_id.and_then(|id| apart.unit(id, &unit, &dwarf));
+        let entries = match &split {
+            Some((dwarf, unit)) => Entries::read(dwarf, unit),
+            None => Entries::read(&dwarf, &unit),
+        };
+        let Ok(entries) = entries else { continue };
+        let address_size = u64::from(files.main.address_size);
         for wanted in inside {
             let caller = Caller { entries: &entries, lines: &lines, wanted, address_size };
             let targets = caller.targets();
@@ -116,24 +115,85 @@ fn read_files(
     found
 }
 
-fn dwarf(file: &ObjectFile) -> Dwarf<Slice<'_>> {
-    let section = |id: SectionId| -> Result<Slice<'_>, gimli::Error> {
-        let name = match id {
-            SectionId::DebugInfo => SectionName::Info,
-            SectionId::DebugTypes => SectionName::Types,
-            SectionId::DebugAbbrev => SectionName::Abbrev,
-            SectionId::DebugStr => SectionName::Str,
-            SectionId::DebugLineStr => SectionName::LineStr,
-            SectionId::DebugStrOffsets => SectionName::StrOffsets,
-            SectionId::DebugLine => SectionName::Line,
-            SectionId::DebugRanges => SectionName::Ranges,
-            SectionId::DebugRngLists => SectionName::RngLists,
-            SectionId::DebugAddr => SectionName::Addr,
-            _ => return Ok(EndianSlice::new(&[], file.endian)),
+/// The parts of units that are in other files (`-gsplit-dwarf`).
+struct Apart<'a> {
+    /// The file of each unit, by the id that both parts have, and where in it.
+    units: FxHashMap<DwoId, (usize, UnitHeader<Slice<'a>>)>,
+    files: &'a [ObjectFile],
+    package: Option<DwarfPackage<Slice<'a>>>,
+}
+
+impl<'a> Apart<'a> {
+    fn read(files: &'a Files, program: &Dwarf<Slice<'a>>) -> Apart<'a> {
+        let mut apart = Apart { units: FxHashMap::default(), files: &files.split, package: None };
+        for (number, file) in files.split.iter().enumerate() {
+            let dwarf = dwarf_apart(file, program);
+            let mut headers = dwarf.units();
+            while let Ok(Some(header)) = headers.next() {
+                if let Some(id) = dwarf.unit(header).ok().and_then(|unit| unit.dwo_id) {
+                    apart.units.insert(id, (number, header));
+                }
+            }
+        }
+        apart.package = files.package.as_ref().and_then(|file| {
+            let empty = EndianSlice::new(&[], file.endian);
+            DwarfPackage::load(|id| section(file, id), empty).ok()
+        });
+        apart
+    }
+
+    /// The other part of a unit, with the sections that it refers to.
+    fn unit(
+        &self,
+        id: DwoId,
+        skeleton: &Unit<Slice<'a>>,
+        program: &Dwarf<Slice<'a>>,
+    ) -> Option<(Dwarf<Slice<'a>>, Unit<Slice<'a>>)> {
+        let (dwarf, header) = match self.units.get(&id) {
+            Some((file, header)) => (dwarf_apart(&self.files[*file], program), *header),
+            None => {
+                let dwarf = self.package.as_ref()?.find_cu(id, program).ok()??;
+                let header = dwarf.units().next().ok()??;
+                (dwarf, header)
+            }
         };
-        Ok(EndianSlice::new(file.section(name), file.endian))
+        let mut unit = dwarf.unit(header).ok()?;
+        unit.copy_relocated_attributes(skeleton);
+        Some((dwarf, unit))
+    }
+}
+
+fn dwarf_apart<'a>(file: &'a ObjectFile, program: &Dwarf<Slice<'a>>) -> Dwarf<Slice<'a>> {
+    let mut dwarf = dwarf(file);
+    dwarf.make_dwo(program);
+    dwarf
+}
+
+fn dwarf(file: &ObjectFile) -> Dwarf<Slice<'_>> {
+    Dwarf::load(|id| section(file, id)).unwrap_or_default()
+}
+
+fn section(file: &ObjectFile, id: SectionId) -> Result<Slice<'_>, gimli::Error> {
+    let name = match id {
+        SectionId::DebugInfo => SectionName::Info,
+        SectionId::DebugTypes => SectionName::Types,
+        SectionId::DebugAbbrev => SectionName::Abbrev,
+        SectionId::DebugStr => SectionName::Str,
+        SectionId::DebugLineStr => SectionName::LineStr,
+        SectionId::DebugStrOffsets => SectionName::StrOffsets,
+        SectionId::DebugLine => SectionName::Line,
+        SectionId::DebugRanges => SectionName::Ranges,
+        SectionId::DebugRngLists => SectionName::RngLists,
+        SectionId::DebugAddr => SectionName::Addr,
+        SectionId::DebugCuIndex => SectionName::CuIndex,
+        SectionId::DebugTuIndex => SectionName::TuIndex,
+        SectionId::DebugLoc => SectionName::Loc,
+        SectionId::DebugLocLists => SectionName::LocLists,
+        SectionId::DebugMacinfo => SectionName::Macinfo,
+        SectionId::DebugMacro => SectionName::Macro,
+        _ => return Ok(EndianSlice::new(&[], file.endian)),
     };
-    Dwarf::load(section).unwrap_or_default()
+    Ok(EndianSlice::new(file.section(name), file.endian))
 }
 
 /// The lines of one unit's code.
@@ -192,6 +252,10 @@ impl Caller<'_, '_> {
                     let entry = self.entries.at(parameter);
                     let name = entry.name.map(text).unwrap_or_default();
                     if let Some(class) = entry.ty.and_then(|ty| self.entries.find(ty)) {
+                        // Names of templates have numbers by their own names.
+                        let own = self.entries.stripped(class);
+                        let is_number = self.entries.at(own).tag == dw::DW_TAG_base_type;
+                        let class = if is_number { own } else { class };
                         self.add(class, &name, Evidence::TemplateParameter, &mut targets);
                     }
                 }
@@ -252,10 +316,6 @@ impl Caller<'_, '_> {
             if let Some(class) = entry.origin.and_then(|origin| self.entries.class_of_constructor(origin)) {
                 found.push((place, class));
             }
-                        // Names of templates have numbers by their own names.
-                        let own = self.entries.stripped(class);
-                        let is_number = self.entries.at(own).tag == dw::DW_TAG_base_type;
-                        let class = if is_number { own } else { class };
         }
         found.sort_by_key(|(place, _)| *place);
         for (_, class) in found {

@@ -111,13 +111,15 @@ impl TypedSide {
         if file.layouts.describes_types || !self.remarks.is_empty() {
             return;
         }
-        let what = match file.layouts.units {
-            0 => "no debug information",
-            _ => "debug information without types",
-        };
-        self.remarks.push(format!(
-            "{program} has {what}: only classes with virtual functions and what libraries allocate have types, none has a layout (build it with -g)"
-        ));
+        let without =
+            "only classes with virtual functions and what libraries allocate have types, none has a layout";
+        let unread: Vec<&str> = file.layouts.unread.iter().map(|unread| unread.reason.as_str()).collect();
+        self.remarks.push(match (file.layouts.units, unread.as_slice()) {
+            (0, _) => format!("{program} has no debug information: {without} (build it with -g)"),
+            (_, []) => format!("{program} has debug information without types: {without} (build it with -g)"),
+            // It was built with -g: its types are in a file that cannot be read.
+            (_, reasons) => format!("{program}: {}; {without}", reasons.join("; ")),
+        });
     }
 }
 

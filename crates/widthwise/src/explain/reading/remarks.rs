@@ -1,7 +1,10 @@
 //! What a reader must know of logs: what is missing, and why.
 
+use std::path::Path;
+
 use widthwise_anatomy::heap::executed::{without_log, Executing};
 use widthwise_anatomy::heap::{Header, Profile};
+use widthwise_anatomy::layout;
 use widthwise_report::heap::bytes;
 
 use super::recorded::Recorded;
@@ -95,11 +98,16 @@ fn executed(processes: &[Recorded]) -> Vec<String> {
     few(lines, MOST_EXECUTED)
 }
 
-/// What is missing at the program's own sites: lines, or functions too. Libraries may have both.
-pub fn without_names(profile: &Profile, program: &str) -> Option<String> {
+/// What is missing at the program's own sites: lines, or functions too. Libraries may have both. `path` is the program's file.
+pub fn without_names(profile: &Profile, program: &str, path: &Path) -> Option<String> {
     let own = || profile.frames.iter().filter(|frame| frame.module == program);
     if own().next().is_none() || own().any(|frame| frame.line.is_some()) {
         return None;
+    }
+    // The lines of a unit whose debug information is apart are known with it alone.
+    let missing = layout::missing_split(path);
+    if !missing.is_empty() {
+        return Some(format!("{program}: {}; the lines of its functions are not known", missing.join("; ")));
     }
     Some(match own().any(|frame| !frame.function.starts_with("0x")) {
         true => format!("{program} was built without -g: the lines of its functions are not known"),
