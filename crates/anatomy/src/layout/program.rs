@@ -115,13 +115,13 @@ impl Files {
         let mut unread = Notes::default();
         let program = Program::of_main(&self.main, &mut unread);
         for unit in &program.units {
-            let mut table = UnitTable::default();
-            let Some(abbreviations) = program.abbreviations(unit) else { continue };
-            let source = &program.sources[unit.source as usize];
             // Skeletons have no children: reading stops soon.
             if unit.end - unit.start > 512 {
                 continue;
             }
+            let mut table = UnitTable::default();
+            let Some(abbreviations) = program.abbreviations(unit) else { continue };
+            let source = &program.sources[unit.source as usize];
             let _ = unit::scan_root(&unit.header, &abbreviations, &mut table);
             let text = |text| {
                 source.text(text, &table, unit).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
