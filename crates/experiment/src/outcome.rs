@@ -173,8 +173,8 @@ pub struct Run {
     pub round: u32,
     /// Its place in the round's order, from 0.
     pub position: u32,
-    /// When it began: nanoseconds since the campaign's first run (wall clock, so that it continues in a resumed
-    /// campaign).
+    /// When it began: nanoseconds since the second in which the campaign was created (wall clock, so that it
+    /// continues in a resumed campaign).
     pub began_ns: u64,
     /// How it ended.
     pub ending: Ending,
