@@ -30,13 +30,13 @@ enum ww_flag {
     WW_STRICT = 2,  /* unmap at the end of the last pin */
     WW_LENIENT = 4, /* not even in a debug build */
 };
-typedef struct ww_options { /* zero means the default */
-    enum ww_kind kind;      /* of a new store */
-    unsigned flags;         /* of enum ww_flag */
-    uint64_t log_bytes;     /* of a new store: the most that a transaction writes [64 MiB to 64 GiB] */
-    uint64_t segment_bytes; /* of a new store of System V segments [64 MiB] */
-    uint64_t window_bytes;  /* a power of two [1 MiB; 64-bit programs: 256 MiB] */
-    uint64_t address_bytes; /* of address space for windows [2 GiB; 64-bit programs: what the store needs] */
+typedef struct ww_options {    /* zero means the default */
+    enum ww_kind kind;         /* of a new store */
+    unsigned flags;            /* of enum ww_flag */
+    uint64_t log_bytes;        /* of a new store: the most that a transaction writes [64 MiB to 64 GiB] */
+    uint64_t segment_bytes;    /* of a new store of System V segments [64 MiB] */
+    uint64_t window_bytes;     /* a power of two [1 MiB; 64-bit programs: 256 MiB] */
+    uint64_t address_bytes;    /* of address space for windows [2 GiB; 64-bit programs: 64 TiB] */
     uint64_t checkpoint_bytes; /* of the log, after which a commit copies it into the data [64 MiB] */
     uint32_t wait_ms;          /* for another writer, or for readers [10 000] */
 } ww_options;
@@ -60,11 +60,12 @@ int ww_sync(ww_store *store);               /* makes earlier commits durable */
 int ww_checkpoint(ww_store *store);         /* copies the log into the data, waiting for readers */
 uint64_t ww_version(const ww_store *store); /* of the snapshot: the number of commits before it */
 
-/* Handles. */
+/* Handles. A store uses ww_handle_at or ww_allocate: an allocation begins where the last one ended, whatever
+ * was written there through ww_handle_at, and has those bytes. */
 int ww_handle_at(const ww_store *store, uint64_t offset, ww_handle *handle);
 int ww_offset(const ww_store *store, ww_handle handle, uint64_t *offset);
 int ww_allocate(ww_store *store, uint64_t bytes, uint64_t alignment,
-                ww_handle *handle); /* zeros, never freed */
+                ww_handle *handle); /* zeros, if nothing was written there; never freed */
 /* The one that the last ww_set_root stored, or 0; needs a transaction. */
 int ww_root(const ww_store *store, ww_handle *handle);
 int ww_set_root(ww_store *store, ww_handle handle);
