@@ -281,6 +281,7 @@ TEST("a loop of turns at one time is stopped and named") {
             sim.start(waits(sim, 10.0), "late");
             sim.start(spins(sim, 2.0), "spinner");
             const std::string error = message<SameTimeLoop>(sim);
+            CHECK(holds(error, "at least "));
             CHECK(holds(error, " events have happened at one time, and the next is a turn of a process; if "
                                "this is no loop, set Options::most_at_once: process \"spinner\" (2) at time "
                                "2, seed 42"));

@@ -24,7 +24,9 @@ void Kernel::check_for_loop() {
     }
     const ProcessState *process = nullptr;
     const std::string name = describe_next(*next, process);
-    throw SameTimeLoop(std::to_string(since) + " events have happened at one time, and the next is " + name +
+    // Those before the first check at this time are not known.
+    throw SameTimeLoop("at least " + std::to_string(since) +
+                           " events have happened at one time, and the next is " + name +
                            "; if this is no loop, set Options::most_at_once",
                        error_context(process));
 }
