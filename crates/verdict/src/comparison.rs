@@ -30,6 +30,8 @@ pub(crate) struct Comparison {
     pub count: Count,
     /// Where programs were built in several layouts.
     pub spread: Option<Spread>,
+    /// Its interval is what two bounds allow, without chance: more rounds change nothing.
+    pub is_of_bounds: bool,
 }
 
 impl Comparison {
@@ -45,6 +47,7 @@ impl Comparison {
                 high: high.high.max(low.high),
             },
             p: if agree { self.p.max(highest.p) } else { 1.0 },
+            is_of_bounds: low.low == low.high && high.low == high.high,
             ..highest
         }
     }
@@ -266,7 +269,7 @@ pub(crate) fn estimated(
         Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut rng),
     };
     let p = interval.p_value(0.0, n as usize, confidence);
-    Ok(Comparison { interval, scale, p, count, spread: None })
+    Ok(Comparison { interval, scale, p, count, spread: None, is_of_bounds: false })
 }
 
 /// The comparison of programs that were built in several layouts: as without them, in each layout by itself, and then over
@@ -292,7 +295,7 @@ fn with_layouts(pairs: &Pairs, count: Count, confidence: f64) -> Result<Comparis
         (interval, spread, Scale::Difference { baseline })
     };
     let p = interval.p_value(0.0, groups.len(), confidence);
-    Ok(Comparison { interval, scale, p, count, spread: Some(spread) })
+    Ok(Comparison { interval, scale, p, count, spread: Some(spread), is_of_bounds: false })
 }
 
 /// The adaptive trimmed mean of the log-ratios of one layout.

@@ -68,7 +68,7 @@ pub(crate) fn stopped(
 
 /// The figures of a comparison, without a word yet.
 pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
-    let Comparison { interval: Interval { estimate, low, high }, scale, p, count, spread } = comparison;
+    let Comparison { interval: Interval { estimate, low, high }, scale, p, count, spread, .. } = comparison;
     let blank = Verdict {
         p: Some(*p),
         pairs: count.pairs,
@@ -158,8 +158,9 @@ pub(crate) fn worded(
         (Some(reason), Some(allowed)) => Some(format!("{reason}; {allowed}")),
         (reason, allowed) => reason.or(allowed.map(str::to_owned)),
     };
-    let rounds_to_decide = (word == Word::Inconclusive).then(|| projection.rounds_to_decide()).flatten();
-    let detectable = Some(projection.detectable(figures.pairs));
+    let is_left_to_rounds = word == Word::Inconclusive && !comparison.is_of_bounds;
+    let rounds_to_decide = is_left_to_rounds.then(|| projection.rounds_to_decide()).flatten();
+    let detectable = (!comparison.is_of_bounds).then(|| projection.detectable(figures.pairs));
     let verdict = Verdict { word, reason, rounds_to_decide, detectable, ..figures };
     with_floor(verdict, floor, comparison.scale)
 }
