@@ -132,9 +132,10 @@ fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
     assert_eq!(found["verdict"], "inconclusive", "{found}");
     let reads = |variant: &str| -> Vec<Value> {
         let runs = report["runs"].as_array().unwrap().iter();
-        let own = runs.filter(|run| run["variant"] == variant && run["kind"] == "emulated");
+        let own = runs.filter(|run| run["variant"] == variant && run["sample"]["cache_misses"].is_object());
         own.map(|run| run["sample"]["cache_misses"].clone()).collect()
     };
+    assert_eq!(["x32", "x86-64"].map(|variant| reads(variant).is_empty()), [false; 2], "{report:#}");
     assert!(reads("x32").iter().all(|read| read["upper"].as_f64() > read["value"].as_f64()), "{report:#}");
     assert!(reads("x86-64").iter().all(|read| read["upper"].is_null()), "{report:#}");
     // The instructions are exact.
@@ -217,6 +218,84 @@ fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_
             let [few, all] = ["few", "all"].map(|env| counts(&archive, &format!("{abi}/{env}"), metric));
             assert_eq!((few.len(), &few), (2, &all), "{abi} {metric}");
         }
+    }
+}
+
+#[test]
+fn the_clock_read_without_the_vdso_has_two_bounds_with_the_truth_between_them() {
+    const CALLS: f64 = 2e5;
+    let lab = Laboratory::new();
+    lab.write(
+        "clock.c",
+        "#include <time.h>\nint main(void) {\n    struct timespec now;\n    for (int i = 0; i < 200000; i++)\n        \
+         clock_gettime(CLOCK_MONOTONIC, &now);\n    return 0;\n}\n",
+    );
+    let report = lab.compare_json("clock.c --abi x86-64,x32,i386 --metric instructions,branches");
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    let runs = report["runs"].as_array().unwrap();
+    // Single steps of the processor: some 70 instructions of the vDSO for each call on x86-64, and 190 on i386.
+    for (abi, truth) in [("x86-64", 75.0 * CALLS), ("x32", 75.0 * CALLS), ("i386", 190.0 * CALLS)] {
+        let is_emulated = |run: &&Value| run["sample"]["instructions"]["source"] == "emulated";
+        let own: Vec<&Value> = runs.iter().filter(|run| run["variant"] == abi).filter(is_emulated).collect();
+        assert_eq!(own.len(), 2, "{abi}: the counts are the same each time");
+        for (run, metric) in own.iter().flat_map(|run| [(run, "instructions"), (run, "branches")]) {
+            let reading = &run["sample"][metric];
+            let [low, high] = ["value", "upper"].map(|bound| reading[bound].as_f64().unwrap());
+            assert!(high - low >= 60.0 * CALLS, "{abi} {metric}: {reading}");
+            assert!(metric == "branches" || (low < truth && truth < high), "{abi}: {reading}");
+        }
+        let variant = if abi == "x86-64" { "x86-64 control" } else { abi };
+        for metric in ["instructions", "branches"] {
+            let found = verdict(&report, variant, metric);
+            assert_eq!(found["verdict"], "inconclusive", "{abi} {metric}");
+            assert!(found["rounds_to_decide"].is_null(), "no rounds narrow bounds: {found}");
+        }
+    }
+    assert!(
+        report["warnings"].to_string().contains("of x86-64, x32 and i386 have two bounds: the kernel's vDSO"),
+        "{}",
+        report["warnings"]
+    );
+}
+
+#[test]
+fn each_call_of_an_i386_program_has_the_instructions_of_the_kernels_entry() {
+    let lab = Laboratory::new();
+    let text = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
+                for (int i = 10000 * (*getenv(\"TENTHS\") - '0'); i; i--)\n        getppid();\n    return 0;\n}\n";
+    lab.write("ask.c", text);
+    let sets = ["env.few.TENTHS = \"1\"", "env.all.TENTHS = \"9\""];
+    let words = [
+        "ask.c",
+        "--abi",
+        "x86-64,i386",
+        "--set",
+        sets[0],
+        "--set",
+        sets[1],
+        "--env",
+        "few,all",
+        "--metric",
+        "instructions",
+    ];
+    // Single steps of the processor count so many in each round. Of a static program the entry is the program's own.
+    for (flags, steps) in [("-O2", [7.0, 16.0]), ("-O2 -static", [6.0, 15.0])] {
+        let report = lab.compare_json(&[&words[..], &["--flags", flags]].concat());
+        if has_counters(&report) {
+            return skipped(HAS_COUNTERS);
+        }
+        let archive = lab.archive();
+        let each = ["x86-64", "i386"].map(|abi| {
+            let [few, all] =
+                ["few", "all"].map(|env| counts(&archive, &format!("{abi}/{flags}/{env}"), "instructions"));
+            assert_eq!((few.len(), few[0], all[0]), (2, few[1], all[1]), "{abi} {flags}");
+            (all[0] - few[0]) / 80_000.0
+        });
+        assert_eq!(each, steps, "{flags}");
+        let found = verdict(&report, &format!("i386/{flags}/all"), "instructions");
+        assert_eq!((&found["low"], &found["high"]), (&found["ratio"], &found["ratio"]), "{found}");
     }
 }
 

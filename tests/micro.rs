@@ -105,6 +105,30 @@ fn instructions_have_neither_what_x32run_does_nor_the_repetitions_of_string_inst
 }
 
 #[test]
+fn calls_through_the_kernels_own_code_count_as_natively_or_not_at_all() {
+    let lab = Laboratory::new();
+    let report = lab.compare_json(&[
+        "micro:getpid,getppid,read_1,clock_gettime",
+        "--abi",
+        "x86-64,x32,i386",
+        "--rounds",
+        "1",
+        "--metric",
+        "instructions",
+    ]);
+    // By single steps of the processor: seven of them are __kernel_vsyscall's, which valgrind does not have.
+    let count = |name: &str| typical(&report, "i386", &format!("micro.{name}.instructions"), "value");
+    assert_eq!(["getpid", "read_1"].map(count), [34.0, 40.0], "{report}");
+    let warnings = report["warnings"].to_string();
+    for variant in ["x86-64", "x32", "i386"] {
+        let warning =
+            format!("{variant} has no micro.clock_gettime.instructions: it is a call through the vDSO");
+        assert!(warnings.contains(&warning), "{warnings}");
+    }
+    assert_eq!(verdict(&report, "i386", "micro.clock_gettime.instructions")["verdict"], "no_data");
+}
+
+#[test]
 fn a_wrong_request_for_the_suite_is_refused_with_its_fix() {
     let lab = Laboratory::new();
     for (arguments, error) in [

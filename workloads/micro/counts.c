@@ -17,6 +17,8 @@ static unsigned long shortened(const struct operation *operation, unsigned long 
 static const char *uncountable(const struct operation *operation) {
     if (operation->subtracted != NULL)
         return "it is a difference, of which valgrind counts one process";
+    if (operation == &operation_clock_gettime)
+        return "it is a call through the vDSO, which valgrind does not have";
 #if defined(__x86_64__) && defined(__ILP32__)
     if (operation == &operation_signal_deliver)
         return "callgrind's sum leaves out what a signal handler executes, a part of the x32 runtime's share";

@@ -41,6 +41,7 @@ mod tool_output;
 pub mod topology;
 pub mod unavailable;
 pub mod valgrind;
+pub mod vsyscall;
 
 pub use ability::Ability;
 pub use compiler::Compiler;

@@ -1,6 +1,7 @@
 //! Passes after the timed rounds, in which nothing is timed: memory over time, emulated counters, the
 //! instructions of operations, the heap, functions.
 
+mod clock_calls;
 mod counted_rounds;
 pub mod emulated_counters;
 pub mod emulated_machine;

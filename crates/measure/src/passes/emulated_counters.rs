@@ -11,8 +11,9 @@ use widthwise_experiment::Metric;
 use crate::comparison::CampaignObserver;
 use crate::output::digest;
 use crate::output::earlier::Earlier;
+use crate::passes::clock_calls::{self, Calls, Heard, Listener, Uncounted};
 use crate::passes::counted_rounds::CountedRounds;
-use crate::passes::repetitions::{self, Repetitions};
+use crate::passes::repetitions::{self, missing_of, Repetitions};
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -35,6 +36,11 @@ const EVENTS: [(&str, &[&str]); 5] = [
 /// program then finds there, and each line that it brings takes the place of another. The branch predictor's table is shared alike.
 pub const SHARED_WITH_RUNTIME: [&str; 3] = ["branch_misses", "cache_references", "cache_misses"];
 
+/// Metrics that have two bounds where a program reads the clock.
+pub fn clock_widens(metric: &Metric) -> bool {
+    EXECUTED.iter().any(|(name, _)| *name == metric.name)
+}
+
 const CACHEGRIND: Tool = Tool {
     options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
     has_caches: true,
@@ -48,8 +54,9 @@ const CALLGRIND: Tool = Tool {
     file: "--callgrind-out-file",
 };
 
-/// Metrics of which repetitions are no part.
-const WITHOUT_REPETITIONS: [&str; 2] = ["instructions", "branches"];
+/// Metrics of what is executed: repetitions are no part of them, and calls of the clock have a part that valgrind does not execute.
+const EXECUTED: [(&str, Uncounted); 2] =
+    [("instructions", clock_calls::INSTRUCTIONS), ("branches", clock_calls::BRANCHES)];
 
 /// By participant: what cachegrind counted, and the repetitions among it. Equal counts have equal repetitions.
 type Known = BTreeMap<String, (Events, Repetitions)>;
@@ -102,14 +109,21 @@ fn run(
     let folder = plan.folder.join("scratch").join("emulated");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let emulated = valgrind::before(start, &CACHEGRIND, &[], &folder);
-    let mut result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
+    let (result, heard) = match counts_executed(&emulation.metrics) {
+        true => listened_to(plan, start, &folder, limits, runner, cancelled)?,
+        false => {
+            let emulated = valgrind::before(start, &CACHEGRIND, &[], &folder);
+            (runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?, Heard::default())
+        }
+    };
+    let mut result = result;
     result.sample.clear();
     result.processes = None;
     result.remarks.clear();
     if result.ending != Ending::Done {
-        result.ending =
-            Ending::SpawnFailed { reason: valgrind::refusal(&result.ending, start, &runner.stderr(), None) };
+        result.ending = Ending::SpawnFailed {
+            reason: valgrind::refusal(&result.ending, start, &runner.stderr(), &heard.text),
+        };
         return Ok(result);
     }
     let read = || {
@@ -134,11 +148,35 @@ fn run(
             if let Ok(repetitions) = repetitions {
                 known.insert(participant.name.clone(), (events.clone(), repetitions));
             }
-            fill(&mut result, &emulation.metrics, events, repetitions);
+            fill(&mut result, &emulation.metrics, events, repetitions, heard.calls);
         }
         Err(reason) => result.ending = Ending::SpawnFailed { reason: format!("not emulated: {reason}") },
     }
     Ok(result)
+}
+
+/// Whether a metric of what is executed is among these.
+fn counts_executed(metrics: &[Metric]) -> bool {
+    metrics.iter().any(clock_widens)
+}
+
+/// A run under cachegrind, and what valgrind's log said of its system calls.
+fn listened_to(
+    plan: &Plan,
+    start: &LaunchSpec,
+    folder: &Path,
+    limits: Limits,
+    runner: &mut Runner,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(RunResult, Heard), RunError> {
+    let logs = plan.folder.join("scratch").join("emulated-calls");
+    valgrind::empty(&logs)?;
+    let listener = Listener::begin(&logs)?;
+    let [trace, file] = listener.options();
+    let emulated = valgrind::before(start, &CACHEGRIND, &[&trace, &file], folder);
+    let result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled);
+    let heard = listener.end();
+    Ok((result?, heard))
 }
 
 /// Gives a run the metrics that are known.
@@ -147,11 +185,12 @@ fn fill(
     metrics: &[Metric],
     mut events: Events,
     repetitions: Result<Repetitions, String>,
+    calls: Calls,
 ) {
     match repetitions {
-        Ok(repetitions) => subtract(&mut events, repetitions),
+        Ok(repetitions) => correct(&mut events, repetitions),
         Err(reason) => {
-            let names = WITHOUT_REPETITIONS.join(" and no ");
+            let names = EXECUTED.map(|(name, _)| name).join(" and no ");
             result.remarks.push(format!("has no {names}, as repetitions cannot be counted: {reason}"));
             events.retain(|event, _| !matches!(event.as_str(), "Ir" | "Bc" | "Bi"));
         }
@@ -160,7 +199,7 @@ fn fill(
         let own = EVENTS.iter().find(|(name, _)| *name == metric.name).map_or(&[][..], |(_, events)| events);
         let counts: Option<Vec<Count>> = own.iter().map(|event| events.get(*event).copied()).collect();
         if let Some(counts) = counts {
-            result.sample.insert(metric.name, reading(metric.name, &counts));
+            result.sample.insert(metric.name, reading(metric.name, &counts, calls));
         }
     }
 }
@@ -172,7 +211,7 @@ fn repeated(
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Result<Repetitions, String>, RunError> {
-    if !emulation.metrics.iter().any(|metric| WITHOUT_REPETITIONS.contains(&metric.name)) {
+    if !counts_executed(&emulation.metrics) {
         return Ok(Ok(Repetitions::default()));
     }
     let plan = emulation.plan;
@@ -183,15 +222,18 @@ fn repeated(
     let result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
     Ok(match result.ending {
         Ending::Done => repetitions::in_folder(&folder),
-        ref ending => Err(valgrind::refusal(ending, start, &runner.stderr(), None)),
+        ref ending => Err(valgrind::refusal(ending, start, &runner.stderr(), "")),
     })
 }
 
-/// Leaves a program with the instructions and branches that a processor counts.
-fn subtract(events: &mut Events, repetitions: Repetitions) {
-    for (event, repeated) in [("Ir", repetitions.instructions), ("Bc", repetitions.branches)] {
+/// Gives a program the instructions and branches that a processor counts.
+fn correct(events: &mut Events, repetitions: Repetitions) {
+    let missing = missing_of(repetitions.kernel_calls);
+    for (event, repeated, missing) in
+        [("Ir", repetitions.instructions, missing), ("Bc", repetitions.branches, 0)]
+    {
         if let Some(count) = events.get_mut(event) {
-            count.program = count.program.saturating_sub(repeated);
+            count.program = count.program.saturating_sub(repeated).saturating_add(missing);
         }
     }
 }
@@ -208,18 +250,19 @@ struct Count {
     runtime: u64,
 }
 
-/// A metric from the counts of its events.
-fn reading(metric: &str, counts: &[Count]) -> Reading {
+/// A metric from the counts of its events, of a program that made so many calls of the clock.
+fn reading(metric: &str, counts: &[Count], calls: Calls) -> Reading {
     let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
     let (program, runtime) = (sum(|count| count.program), sum(|count| count.runtime));
-    match SHARED_WITH_RUNTIME.contains(&metric) {
-        true => Reading::between(
-            program.saturating_sub(runtime) as f64,
-            program.saturating_add(runtime) as f64,
-            Source::Emulated,
-        ),
-        false => Reading::whole(program as f64, Source::Emulated),
-    }
+    let executed = EXECUTED.iter().find(|(name, _)| *name == metric).map(|(_, uncounted)| *uncounted);
+    let (low, high) = match executed {
+        Some(uncounted) => uncounted.around(program, calls),
+        None if SHARED_WITH_RUNTIME.contains(&metric) => {
+            (program.saturating_sub(runtime), program.saturating_add(runtime))
+        }
+        None => (program, program),
+    };
+    Reading::between(low as f64, high as f64, Source::Emulated)
 }
 
 /// The events of every process of a run, added up.
@@ -345,22 +388,39 @@ mod tests {
     fn the_x32_runtime_may_have_changed_as_many_misses_as_it_has() {
         let counts = [Count { program: 100, runtime: 30 }, Count { program: 20, runtime: 40 }];
         let between = |low, high| Reading::between(low, high, Source::Emulated);
-        assert_eq!(reading("cache_misses", &counts), between(50.0, 190.0));
-        assert_eq!(reading("cache_references", &counts[1..]), between(0.0, 60.0));
-        assert_eq!(reading("branch_misses", &counts[..1]), between(70.0, 130.0));
-        assert_eq!(reading("instructions", &counts), Reading::whole(120.0, Source::Emulated));
+        assert_eq!(reading("cache_misses", &counts, Calls::default()), between(50.0, 190.0));
+        assert_eq!(reading("cache_references", &counts[1..], Calls::default()), between(0.0, 60.0));
+        assert_eq!(reading("branch_misses", &counts[..1], Calls::default()), between(70.0, 130.0));
+        assert_eq!(
+            reading("instructions", &counts, Calls::default()),
+            Reading::whole(120.0, Source::Emulated)
+        );
         let native = [Count { program: 100, runtime: 0 }];
-        assert_eq!(reading("cache_misses", &native), Reading::whole(100.0, Source::Emulated));
+        assert_eq!(
+            reading("cache_misses", &native, Calls::default()),
+            Reading::whole(100.0, Source::Emulated)
+        );
     }
 
     #[test]
-    fn repetitions_are_neither_instructions_nor_branches_of_the_program() {
+    fn each_call_of_the_clock_widens_the_bounds_of_what_is_executed_alone() {
+        let counts = [Count { program: 100, runtime: 7 }];
+        let between = |low, high| Reading::between(low, high, Source::Emulated);
+        let calls = |clock, cpu| Calls { clock, cpu };
+        assert_eq!(reading("instructions", &counts, calls(2, 0)), between(100.0, 700.0));
+        assert_eq!(reading("instructions", &counts, calls(0, 2)), between(36.0, 700.0));
+        assert_eq!(reading("branches", &counts, calls(5, 15)), between(0.0, 1300.0));
+        assert_eq!(reading("cache_misses", &counts, calls(2, 2)), between(93.0, 107.0));
+    }
+
+    #[test]
+    fn repetitions_are_no_instructions_and_a_call_of_an_i386_program_has_seven_more() {
         let count = |program| Count { program, runtime: 7 };
         let mut events: Events = [("Ir", 1000), ("Bc", 300), ("Bi", 20), ("D1mr", 5)]
             .map(|(event, program)| (event.to_owned(), count(program)))
             .into();
-        subtract(&mut events, Repetitions { instructions: 900, branches: 301 });
-        assert_eq!(["Ir", "Bc", "Bi", "D1mr"].map(|event| events[event]), [100, 0, 20, 5].map(count));
+        correct(&mut events, Repetitions { instructions: 900, branches: 301, kernel_calls: 2 });
+        assert_eq!(["Ir", "Bc", "Bi", "D1mr"].map(|event| events[event]), [114, 0, 20, 5].map(count));
     }
 
     #[test]

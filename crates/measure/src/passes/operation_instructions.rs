@@ -10,7 +10,7 @@ use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
 use crate::passes::counted_rounds::CountedRounds;
-use crate::passes::repetitions::{self, is_of_runtime, Line};
+use crate::passes::repetitions::{self, is_of_runtime, missing_of, KernelCalls, Line};
 use crate::passes::valgrind::{self, Tool};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -83,7 +83,7 @@ fn run(
     result.processes = None;
     result.remarks.clear();
     if result.ending != Ending::Done {
-        let reason = valgrind::refusal(&result.ending, &participant.start, &runner.stderr(), None);
+        let reason = valgrind::refusal(&result.ending, &participant.start, &runner.stderr(), "");
         result.ending = Ending::SpawnFailed { reason };
         return Ok(result);
     }
@@ -193,8 +193,9 @@ fn totals_of(text: &str, is_x32: bool) -> Totals {
     let mut all = Totals::new();
     let (mut label, mut summary): (Option<&str>, Option<u64>) = (None, None);
     let mut dump = Dump::default();
-    let mut reader = repetitions::Reader::default();
+    let (mut reader, mut calls) = (repetitions::Reader::default(), KernelCalls::default());
     for line in text.lines() {
+        calls.line(line);
         if line.starts_with("part:") {
             (label, summary, dump) = (None, None, Dump::default());
         } else if let Some(own) = line.strip_prefix("desc: Trigger: Client Request: micro ") {
@@ -207,7 +208,7 @@ fn totals_of(text: &str, is_x32: bool) -> Totals {
                 all.insert(own.to_owned(), dump.counted(total));
             }
         } else if let Some(line) = reader.line(line) {
-            dump.add(line, is_x32);
+            dump.add(line, is_x32, &calls);
         }
     }
     all
@@ -220,6 +221,8 @@ struct Dump {
     of_runtime: u64,
     /// Repetitions of string instructions in the program.
     repetitions: u64,
+    /// Calls of the kernel by an i386 program, of each of which valgrind counts too few instructions.
+    kernel_calls: u64,
     /// Where an x32 program was.
     executed: BTreeSet<u64>,
     /// From where it jumped into the x32 runtime, and how often.
@@ -227,11 +230,14 @@ struct Dump {
 }
 
 impl Dump {
-    fn add(&mut self, line: Line, is_x32: bool) {
+    fn add(&mut self, line: Line, is_x32: bool, calls: &KernelCalls) {
         let is_of_runtime = |address| is_x32 && is_of_runtime(address);
         match line {
             Line::Executed { address, instructions, .. } if is_of_runtime(address) => {
                 self.of_runtime = self.of_runtime.saturating_add(instructions);
+            }
+            Line::Executed { address, instructions, .. } if calls.has(address) => {
+                self.kernel_calls = self.kernel_calls.saturating_add(instructions);
             }
             Line::Executed { address, .. } if is_x32 => drop(self.executed.insert(address)),
             Line::Jumped { address, .. } if is_of_runtime(address) => {}
@@ -248,7 +254,8 @@ impl Dump {
     /// The parts of the sum that valgrind has written.
     fn counted(&self, total: u64) -> Counted {
         let too_many = self.of_runtime.saturating_add(self.repetitions);
-        let program = total.saturating_sub(too_many).saturating_add(self.replaced());
+        let too_few = self.replaced().saturating_add(missing_of(self.kernel_calls));
+        let program = total.saturating_sub(too_many).saturating_add(too_few);
         Counted { program: program as f64, runtime: self.of_runtime as f64 }
     }
 

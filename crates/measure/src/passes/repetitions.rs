@@ -1,13 +1,17 @@
-//! Repetitions of string instructions (`rep movsb`), as valgrind counts them.
+//! What valgrind counts otherwise than a processor: repetitions of string instructions (`rep movsb`), and the calls of i386 programs.
 //!
 //! Valgrind executes each repetition as a jump of the instruction to itself, and counts an instruction and one or two conditional branches.
 //! A processor counts one instruction, however often it repeats, and no branch (Weaver & McKee 2008, "Can hardware performance
 //! counters be trusted?"). glibc copies and clears by such instructions on x86-64 alone: a comparison of ABIs would be one of this
 //! choice. callgrind's files have the jumps of every instruction, and so the repetitions (valgrind's manual, "Callgrind Format
 //! Specification").
+//!
+//! Of calls of the kernel by i386 programs it counts too few instructions ([`vsyscall`]). They are found by the same files.
 
 use std::collections::HashMap;
 use std::path::Path;
+
+use widthwise_machine::vsyscall;
 
 /// The options with which callgrind writes what is read here: of every instruction its address, its own counts, and its jumps.
 pub(super) const OPTIONS: [&str; 5] = [
@@ -80,13 +84,43 @@ fn address(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
-/// What valgrind counts too much of a program.
+/// Where the code that a file of callgrind's speaks of calls the kernel without `__kernel_vsyscall`.
+#[derive(Debug, Default)]
+pub(super) struct KernelCalls {
+    by_object: HashMap<String, Vec<u64>>,
+    /// Those of the object that the lines are of.
+    here: Vec<u64>,
+}
+
+impl KernelCalls {
+    /// Notes of which object the next lines are.
+    pub fn line(&mut self, line: &str) {
+        if let Some(object) = line.strip_prefix("ob=") {
+            let read = || vsyscall::replacements(Path::new(object));
+            self.here.clone_from(self.by_object.entry(object.to_owned()).or_insert_with(read));
+        }
+    }
+
+    /// Whether the instruction is such a call.
+    pub fn has(&self, address: u64) -> bool {
+        self.here.binary_search(&address).is_ok()
+    }
+}
+
+/// The instructions that so many of these calls have beyond what valgrind counts.
+pub(super) fn missing_of(calls: u64) -> u64 {
+    calls.saturating_mul(vsyscall::MORE_INSTRUCTIONS)
+}
+
+/// What valgrind counts too much of a program, and what too little.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Repetitions {
     /// Instructions.
     pub instructions: u64,
     /// Conditional branches.
     pub branches: u64,
+    /// Calls of the kernel by i386 programs, of each of which it counts too few instructions.
+    pub kernel_calls: u64,
 }
 
 impl Repetitions {
@@ -99,12 +133,18 @@ impl Repetitions {
         // Addresses are those of the object file: two files may have the same.
         let mut places: HashMap<(&str, u64), Repetitions> = HashMap::new();
         let (mut object, mut reader, mut is_whole) = ("", Reader::default(), false);
+        let (mut calls, mut kernel_calls) = (KernelCalls::default(), 0_u64);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("ob=") {
                 object = name;
             }
+            calls.line(line);
             is_whole |= line.starts_with("totals:");
-            match reader.line(line) {
+            let found = reader.line(line);
+            if let Some(Line::Executed { address, instructions, .. }) = found {
+                kernel_calls += if calls.has(address) { instructions } else { 0 };
+            }
+            match found {
                 Some(Line::Executed { address, branches, .. }) if branches > 0 => {
                     places.entry((object, address)).or_default().branches += branches;
                 }
@@ -114,7 +154,7 @@ impl Repetitions {
                 _ => {}
             }
         }
-        let mut sum = Repetitions::default();
+        let mut sum = Repetitions { kernel_calls, ..Repetitions::default() };
         for ((_, address), own) in places {
             if own.instructions > 0 && !(in_runtime && is_of_runtime(address)) {
                 sum.add(own);
@@ -127,6 +167,7 @@ impl Repetitions {
     pub fn add(&mut self, other: Repetitions) {
         self.instructions += other.instructions;
         self.branches += other.branches;
+        self.kernel_calls += other.kernel_calls;
     }
 }
 
@@ -154,8 +195,11 @@ mod tests {
     #[test]
     fn repetitions_are_the_jumps_of_an_instruction_to_itself_and_its_branches_are_none() {
         let found = |program: &str| Repetitions::of(&FILE.replace("PROGRAM", program));
-        assert_eq!(found("./x"), Some(Repetitions { instructions: 110, branches: 115 }));
-        assert_eq!(found("/a/x32run-1 -- ./x"), Some(Repetitions { instructions: 100, branches: 104 }));
+        assert_eq!(found("./x"), Some(Repetitions { instructions: 110, branches: 115, kernel_calls: 0 }));
+        assert_eq!(
+            found("/a/x32run-1 -- ./x"),
+            Some(Repetitions { instructions: 100, branches: 104, kernel_calls: 0 })
+        );
         assert_eq!(Repetitions::of(FILE.trim_end().rsplit_once('\n').unwrap().0), None);
     }
 }

@@ -110,11 +110,10 @@ pub(super) fn runtime_of(start: &LaunchSpec) -> Option<PathBuf> {
     widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten()
 }
 
-/// Why valgrind did not run a program that runs without it. `logs`: the folder with what valgrind itself says, where that is not on
-/// standard error.
-pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path, logs: Option<&Path>) -> String {
-    let said = ends(stderr);
-    let own_failure = logs.and_then(own_failure_in).or_else(|| own_failure(&said));
+/// Why valgrind did not run a program that runs without it. `log`: what valgrind itself says, where that is not on standard error.
+pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path, log: &str) -> String {
+    let said = format!("{}{log}", ends(stderr));
+    let own_failure = own_failure(log).or_else(|| own_failure(&said));
     if let Some(line) = own_failure {
         return format!("not emulated: valgrind itself failed: {line}");
     }
@@ -140,12 +139,13 @@ fn ends(file: &Path) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-fn own_failure_in(logs: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(logs).ok()?;
+/// What valgrind's logs in a folder say, as far as they are read.
+pub(super) fn logged(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
     files.retain(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG)));
     files.sort();
-    files.iter().find_map(|file| own_failure(&ends(file)))
+    files.iter().map(|file| ends(file)).collect()
 }
 
 /// What valgrind says of a failure of its own (`coregrind/m_libcassert.c`, `coregrind/m_signals.c`,
@@ -185,7 +185,7 @@ mod tests {
         let reason = |said: &str, logged: &str| {
             std::fs::write(&stderr, said).unwrap();
             std::fs::write(&log, logged).unwrap();
-            refusal(&Ending::Exit { status: 1 }, &start, &stderr, Some(folder.path()))
+            refusal(&Ending::Exit { status: 1 }, &start, &stderr, &super::logged(folder.path()))
         };
         let asserted = "Callgrind: threads.c:247 (post_signal): Assertion 'a == b' failed.";
         let whole =

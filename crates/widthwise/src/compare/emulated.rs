@@ -5,7 +5,7 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Experiment, Stopping};
 use widthwise_experiment::{Metric, Role};
 use widthwise_machine::{valgrind, Unavailable};
-use widthwise_measure::passes::emulated_counters::{self, Emulation, SHARED_WITH_RUNTIME};
+use widthwise_measure::passes::emulated_counters::{self, clock_widens, Emulation, SHARED_WITH_RUNTIME};
 use widthwise_measure::passes::operation_instructions::{self, Counting};
 use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
@@ -63,11 +63,14 @@ impl Emulator {
         remarks
     }
 
-    /// What a reader must know of counts that were emulated; `through_runtime` has the variants that the x32 runtime runs.
-    fn counted(&self, through_runtime: &[&str]) -> Vec<String> {
+    /// What a reader must know of counts that were emulated; `through_runtime` has the variants that the x32 runtime runs, `reading_clock`
+    /// those that read the clock.
+    fn counted(&self, through_runtime: &[&str], reading_clock: &[&str]) -> Vec<String> {
         let Ok(version) = &self.valgrind else { return Vec::new() };
         let noun = |metric: &Metric| metric.noun;
         let all: Vec<&str> = self.metrics.iter().map(noun).collect();
+        let executed: Vec<&str> =
+            self.metrics.iter().filter(|metric| clock_widens(metric)).map(noun).collect();
         let is_shared = |metric: &&Metric| SHARED_WITH_RUNTIME.contains(&metric.name);
         let shared: Vec<&str> = self.metrics.iter().filter(is_shared).map(noun).collect();
         let mut remarks = vec![format!(
@@ -75,6 +78,14 @@ impl Emulator {
             listed(&all),
             self.reason
         )];
+        if !reading_clock.is_empty() {
+            remarks.push(format!(
+                "{} of {} have two bounds: the kernel's vDSO reads the clock (and the CPU's number) in the program's own process, and \
+                 valgrind has no vDSO. A verdict holds for both",
+                listed(&executed),
+                listed(reading_clock)
+            ));
+        }
         if !shared.is_empty() && !through_runtime.is_empty() {
             remarks.push(format!(
                 "{} of {} have two bounds: the x32 runtime uses the emulated caches and branch predictor, too. A verdict \
@@ -118,13 +129,19 @@ impl Emulator {
             return Ok(());
         }
         // valgrind needs the runtime even where the kernel has x32.
-        let runs_in_runtime = |one: &&Participant| {
-            one.role != Role::Control
-                && widthwise_x32run::runtime_under_valgrind(&one.start.file).is_ok_and(|file| file.is_some())
+        let runs_in_runtime = |one: &&&Participant| {
+            widthwise_x32run::runtime_under_valgrind(&one.start.file).is_ok_and(|file| file.is_some())
         };
-        let through_runtime = plan.participants.iter().filter(runs_in_runtime);
-        let names: Vec<&str> = through_runtime.map(|one| one.name.as_str()).collect();
-        for text in self.counted(&names) {
+        let executed: Vec<Metric> = self.metrics.iter().copied().filter(clock_widens).collect();
+        let reads_clock = |one: &&&Participant| recorder.has_bounds(&one.name, &executed);
+        let own: Vec<&Participant> =
+            plan.participants.iter().filter(|one| one.role != Role::Control).collect();
+        let name = |one: &&'_ Participant| one.name.clone();
+        let through_runtime: Vec<String> = own.iter().filter(runs_in_runtime).map(name).collect();
+        let reading_clock: Vec<String> = own.iter().filter(reads_clock).map(name).collect();
+        let [through_runtime, reading_clock] = [&through_runtime, &reading_clock]
+            .map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+        for text in self.counted(&through_runtime, &reading_clock) {
             recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
         }
         Ok(())

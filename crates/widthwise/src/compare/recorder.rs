@@ -115,6 +115,15 @@ impl<'a> Recorder<'a> {
         self.runs.iter().any(|run| metrics.iter().any(|metric| run.sample.contains_key(metric.name)))
     }
 
+    /// Whether some reading of a participant in one of these metrics has two bounds.
+    pub fn has_bounds(&self, name: &str, metrics: &[Metric]) -> bool {
+        let is_bounded = |run: &Run, metric: &Metric| {
+            run.sample.get(metric.name).is_some_and(|reading| reading.upper.is_some())
+        };
+        let mut own = self.runs.iter().filter(|run| run.variant == name);
+        own.any(|run| metrics.iter().any(|metric| is_bounded(run, metric)))
+    }
+
     /// How many rounds of the memory series there are.
     pub fn sampled(&self) -> u32 {
         self.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count() as u32

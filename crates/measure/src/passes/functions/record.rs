@@ -60,7 +60,8 @@ pub fn record(
     }
     recording.wall_ns = result.wall.as_nanos() as u64;
     if result.ending != Ending::Done {
-        recording.refused = Some(valgrind::refusal(&result.ending, start, &runner.stderr(), Some(&own)));
+        let log = valgrind::logged(&own);
+        recording.refused = Some(valgrind::refusal(&result.ending, start, &runner.stderr(), &log));
     } else if outputs_differently(plan, participant, answer, runner) {
         recording.refused =
             Some("not emulated: under valgrind its output is not what it is outside".to_owned());
