@@ -60,7 +60,8 @@ pub fn render(comparison: &Comparison, options: &Options) -> String {
         let more = counted(gaps.len() - reported, "more reason");
         page.paragraph(&format!("{more} why a verdict is missing: in the HTML report and in --json"), faint);
     }
-    if order::is_many(comparison) {
+    // Where a metric is a row, its tables end with them.
+    if order::is_many(comparison) && !by_metric::applies(comparison) {
         for line in report_text::not_measured_by_reason(comparison) {
             page.paragraph(&line, warning);
         }

@@ -1,8 +1,10 @@
 //! The terminal's table: the result first, every variant included, everything sanitized.
 
 use crate::campaign;
-use crate::campaign::{hostile, laid, DIFFERENT_REASON};
+use crate::campaign::{hostile, laid, DIFFERENT_REASON, UNSUPPORTED};
+use widthwise_experiment::metric::reported;
 use widthwise_experiment::model::Variant;
+use widthwise_experiment::units::Unit;
 use widthwise_report::terminal::{render, Options};
 use widthwise_report::text::Palette;
 
@@ -105,6 +107,17 @@ fn a_variant_with_other_output_shows_its_reason_and_the_start_of_its_diff() {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(DIFFERENT_REASON), "{text}");
     assert!(text.contains("-  avg 40127.338211") && text.contains("… 3 more lines"));
+}
+
+#[test]
+fn a_variant_that_was_not_measured_is_named_once_where_metrics_are_rows() {
+    let mut laid = laid(12);
+    laid.experiment.metrics =
+        ["a", "b", "c", "d", "e", "f"].map(|name| reported(name, Unit::Count, name)).to_vec();
+    let twin = Variant { name: "twin".to_owned(), ..laid.experiment.variants[0].clone() };
+    laid.experiment.variants.push(twin);
+    let text = render(&laid.comparison(), &wide(100));
+    assert_eq!(text.matches(&format!("{UNSUPPORTED} was not measured")).count(), 1, "{text}");
 }
 
 #[test]
