@@ -117,8 +117,8 @@ pub(crate) fn remove(folder: &Path) {
     }
 }
 
-/// Removes the groups of campaigns that were killed, which nobody else does: one of the same number would have no group. The kernel removes
-/// none that has tasks.
+/// Removes the groups of campaigns that were killed: a campaign with the same process number could make none. The kernel removes no
+/// group that has tasks.
 fn remove_left_over(place: &Path) {
     let folders = |folder: &Path| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
