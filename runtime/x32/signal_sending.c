@@ -84,13 +84,19 @@ void signals_as_sent(struct siginfo64 *info) {
     }
 }
 
-/* A set of signals in the text of /proc/PID/status; all of them if it is not there. */
-static u64 signals_after(const char *text, long size, const char *key) {
+/* Where a line of /proc/PID/status has what follows its key; the size if there is no such line. */
+static long place_after(const char *text, long size, const char *key) {
     u32 matched = 0;
     long at = 0;
     for (; at < size && key[matched] != 0; at++) {
         matched = text[at] == key[matched] ? matched + 1 : text[at] == key[0];
     }
+    return at;
+}
+
+/* A set of signals; all of them if it is not there. */
+static u64 signals_after(const char *text, long size, const char *key) {
+    long at = place_after(text, size, key);
     if (at + 16 > size) {
         return ~0UL;
     }
@@ -103,10 +109,11 @@ static u64 signals_after(const char *text, long size, const char *key) {
 
 enum owner { FIRST_THREAD, QUEUE, THIS_THREAD };
 
-/* Who has the signal if this thread had not found it: the first thread, if it does not block it. One that
- * waits for the process is the same signal, unless its number has a queue, which has to keep its order. */
+/* Who has the signal if this thread had not found it: the first thread, if it has not ended and does not
+ * block it. One that waits for the process is the same signal, unless its number has a queue, which has to
+ * keep its order. */
 static enum owner owner_of(i32 signal) {
-    static const char waiting[] = "\nShdPnd:\t", blocked[] = "\nSigBlk:\t";
+    static const char state[] = "\nState:\t", waiting[] = "\nShdPnd:\t", blocked[] = "\nSigBlk:\t";
     char text[1800];
     long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/status", O_CLOEXEC);
     if (failed(fd)) {
@@ -114,7 +121,9 @@ static enum owner owner_of(i32 signal) {
     }
     long size = KERNEL_3(__NR_read, fd, text, sizeof text);
     KERNEL_1(__NR_close, fd);
-    if (signals_after(text, size, blocked) & SIGNAL_BIT(signal)) {
+    long letter = place_after(text, size, state);
+    int has_ended = letter >= size || text[letter] == 'Z' || text[letter] == 'X';
+    if (has_ended || (signals_after(text, size, blocked) & SIGNAL_BIT(signal))) {
         return THIS_THREAD;
     }
     int is_waiting = (signals_after(text, size, waiting) & SIGNAL_BIT(signal)) != 0;
