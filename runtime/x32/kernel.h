@@ -112,6 +112,9 @@ struct rlimit {
 #define CLONE_CLEAR_SIGHAND 0x100000000UL
 #define MFD_CLOEXEC 1U
 
+#define SIGHUP 1
+#define SIGINT 2
+#define SIGQUIT 3
 #define SIGILL 4
 #define SIGTRAP 5
 #define SIGBUS 7
@@ -119,6 +122,7 @@ struct rlimit {
 #define SIGKILL 9
 #define SIGSEGV 11
 #define SIGPIPE 13
+#define SIGALRM 14
 #define SIGCHLD 17
 #define SIGCONT 18
 #define SIGSTOP 19
@@ -126,9 +130,6 @@ struct rlimit {
 #define SIGTTIN 21
 #define SIGTTOU 22
 #define SIGURG 23
-#define SIGXCPU 24
-#define SIGVTALRM 26
-#define SIGPROF 27
 #define SIGWINCH 28
 #define SIGPOLL 29
 #define SIGSYS 31

@@ -46,25 +46,26 @@ long call_pidfd_send_signal(struct frame *frame) {
     return x32_gate(__NR_pidfd_send_signal, arguments);
 }
 
-/* Whether the kernel prefers the process's first thread for it (complete_signal(), kernel/signal.c), whatever
- * thread it finds: not for what was sent to a thread, nor for clocks of CPU time and ends of children, for
- * which it prefers the running thread or the child's parent. */
-static int is_for_first_thread(i32 signal, const struct siginfo64 *info) {
-    switch (signal) {
-    case SIGILL:
-    case SIGTRAP:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGSEGV:
-    case SIGSYS:
-    case SIGPIPE:
-    case SIGVTALRM:
-    case SIGPROF:
-    case SIGXCPU:
+/* Whether it was surely sent to the process, and the kernel prefers the first thread for it whatever thread
+ * finds it (complete_signal(), kernel/signal.c). Of the kernel's own these are the signals of a terminal and
+ * of the timer of real time: others may be for a thread (F_SETOWN_EX), for the running one (clocks of CPU
+ * time), or for a child's parent. */
+static int is_for_first_thread(i32 signal, const struct siginfo64 *info, i32 process) {
+    i32 sender;
+    copy_bytes(&sender, info->rest, sizeof sender);
+    switch (info->code) {
+    case SI_USER:
+        return !is_ours(signal) && signal != SIGPIPE;
+    case SI_MESGQ:
+        return 1;
+    case SI_QUEUE:
+        return sender == process && !queues_for_threads;
+    case SI_KERNEL:
+        return signal == SIGALRM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT ||
+               signal == SIGTSTP || signal == SIGWINCH;
+    default:
         return 0;
     }
-    return info->code == SI_USER || info->code == SI_KERNEL || info->code == SI_MESGQ ||
-           (info->code == SI_QUEUE && !queues_for_threads);
 }
 
 static int waits_in_queue(i32 signal) {
@@ -109,8 +110,8 @@ static u64 signals_after(const char *text, long size, const char *key) {
 
 enum owner { FIRST_THREAD, QUEUE, THIS_THREAD };
 
-/* Who has the signal if this thread had not found it: the first thread, if it has not ended and does not
- * block it. One that waits for the process is the same signal, unless its number has a queue, which has to
+/* Who has the signal if this thread had not found it: the first thread, if it can take one and does not block
+ * this one. One that waits for the process is the same signal, unless its number has a queue, which has to
  * keep its order. */
 static enum owner owner_of(i32 signal) {
     static const char state[] = "\nState:\t", waiting[] = "\nShdPnd:\t", blocked[] = "\nSigBlk:\t";
@@ -122,8 +123,9 @@ static enum owner owner_of(i32 signal) {
     long size = KERNEL_3(__NR_read, fd, text, sizeof text);
     KERNEL_1(__NR_close, fd);
     long letter = place_after(text, size, state);
-    int has_ended = letter >= size || text[letter] == 'Z' || text[letter] == 'X';
-    if (has_ended || (signals_after(text, size, blocked) & SIGNAL_BIT(signal))) {
+    char is = letter < size ? text[letter] : 'X';
+    int can_take = is != 'Z' && is != 'X' && is != 't' && is != 'T'; /* ended, traced, stopped */
+    if (!can_take || (signals_after(text, size, blocked) & SIGNAL_BIT(signal))) {
         return THIS_THREAD;
     }
     int is_waiting = (signals_after(text, size, waiting) & SIGNAL_BIT(signal)) != 0;
@@ -132,9 +134,10 @@ static enum owner owner_of(i32 signal) {
 
 int signals_pass_on(i32 signal, struct siginfo64 *info) {
     static const u64 a_moment[2] = {0, 50000};
-    enum { MOMENTS = 10000 }; /* half a second: the first thread may be stopped */
+    enum { MOMENTS = 1000 }; /* a tenth of a second, with the kernel's slack */
     long process = KERNEL_1(__NR_getpid, 0);
-    if (!x32_several_threads || !is_for_first_thread(signal, info) || process == KERNEL_1(__NR_gettid, 0)) {
+    if (!x32_several_threads || !is_for_first_thread(signal, info, (i32)process) ||
+        process == KERNEL_1(__NR_gettid, 0)) {
         return 0;
     }
     enum owner owner = owner_of(signal);
