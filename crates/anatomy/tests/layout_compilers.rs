@@ -342,15 +342,19 @@ fn a_better_order_of_bit_fields_has_the_size_that_the_compiler_gives_it() {
 }
 
 /// A base that is no plain data has members in its padding, a plain one has not. Where the first member shows neither in one ABI, the
-/// other ABI's does, or the order has one size with both.
+/// other ABI's does, or the order has one size with both. gcc only declares the base whose virtual table is elsewhere, and two empty bases
+/// of one type have no common address: there is no order then.
 #[test]
 fn a_better_order_behind_bases_has_the_size_that_the_compiler_gives_it() {
-    const BASES: &str = "struct Table { virtual ~Table() {} char z; }; struct Plain { void *p; char c; };\n\
+    const BASES: &str = "struct Away { virtual ~Away(); void *p; char c; };\n\
+        struct Table { virtual ~Table() {} char z; }; struct Plain { void *p; char c; };\n\
         struct Own { int a; char b; Own() {} }; struct Long { double d; char c; ~Long() {} }; struct Wide { long long l; char c; };\n\
         struct OfPlain : Plain {}; struct OfTable : Table { short s; }; struct Behind : Plain { virtual ~Behind() {} };\n\
-        struct OfLong : Long { short s; }; struct Nothing {};\n";
-    const OF: [&str; 13] = [
+        struct OfLong : Long { short s; }; struct Nothing {}; struct OfNothing : Nothing { void *p; };\n\
+        struct Thrown : Away { short line, column; Thrown(); };\n";
+    const OF: [&str; 14] = [
         "Table",
+        "Away",
         "Plain",
         "Own",
         "Long",
@@ -364,7 +368,9 @@ fn a_better_order_behind_bases_has_the_size_that_the_compiler_gives_it() {
         "Own, Plain",
         "Table, Plain",
     ];
-    const FIELDS: [&[&str]; 5] = [
+    const FIELDS: [&[&str]; 7] = [
+        &["char c", "OfNothing x", "char d"],
+        &["void *text", "Thrown x", "int kind", "long v", "char c"],
         &["float f", "long l", "short s", "double d", "char *q", "bool b"],
         &["double d", "bool b", "long l", "short s"],
         &["char x", "long long l", "char y", "int i", "short s"],
@@ -405,7 +411,7 @@ fn a_better_order_behind_bases_has_the_size_that_the_compiler_gives_it() {
                 then.push_str(&structure(name, base, &declared));
                 orders.push((name, order));
             }
-            assert!(orders.len() > all.len() / 2, "{compiler} {option}: {}", orders.len());
+            assert!(orders.len() > 32, "{compiler} {option}: {}", orders.len());
             programs.write("bases_ordered.cc", &format!("{head}{then}"));
             let [first, second] = ["-m64", *option].map(|option| read("bases_ordered.cc", option));
             for (name, order) in orders {

@@ -109,6 +109,9 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
     if of.kind == Kind::Union || of.explicit_alignment.is_some() || is_large {
         return None;
     }
+    if !of.members.iter().all(|member| is_predictable(layouts, member, 0)) {
+        return None;
+    }
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_behind_bits = false;
     for (number, member) in of.members.iter().enumerate() {
@@ -135,6 +138,16 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
         is_behind_bits = member.bits.is_some();
     }
     (!blocks.is_empty()).then(|| Movable { blocks, alignment: layouts.alignment_of_aggregate(of) })
+}
+
+/// Whether the rules say where a member can be. Of a base that is only declared nothing is known: gcc describes a class where its virtual
+/// table is. Two empty bases of one type have no common address, which no rule here knows.
+fn is_predictable(layouts: &Layouts, member: &Member, depth: usize) -> bool {
+    let ty = layouts.stripped(member.ty);
+    let Some(class) = layouts.aggregate(ty) else { return member.role != Role::Base };
+    let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
+    let bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
+    !is_empty_base && depth < DEEPEST && bases.into_iter().all(|own| is_predictable(layouts, own, depth + 1))
 }
 
 /// A base by its place among the bases of its class, of the one that has that as a base, and so on.
