@@ -12,7 +12,7 @@ const LARGEST_ALIGNMENT: u64 = 1 << 20;
 const MOST_MEMBERS: usize = 4096;
 /// Nor are classes with more bases whose padding may have members.
 const MOST_OPEN_BASES: usize = 6;
-/// Bases of bases are looked at so deep.
+/// Nor are classes with deeper bases of bases.
 const DEEPEST: usize = 8;
 
 /// A better order.
@@ -146,8 +146,8 @@ fn is_predictable(layouts: &Layouts, member: &Member, depth: usize) -> bool {
     let ty = layouts.stripped(member.ty);
     let Some(class) = layouts.aggregate(ty) else { return member.role != Role::Base };
     let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
-    let bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
-    !is_empty_base && depth < DEEPEST && bases.into_iter().all(|own| is_predictable(layouts, own, depth + 1))
+    let mut bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
+    !is_empty_base && depth < DEEPEST && bases.all(|own| is_predictable(layouts, own, depth + 1))
 }
 
 /// A base by its place among the bases of its class, of the one that has that as a base, and so on.
@@ -190,12 +190,8 @@ fn bases<'l>(
 fn open_bases(layouts: &Layouts, of: &Aggregate, path: &Path, open: &mut BTreeSet<Path>) {
     for (number, member, base) in bases(layouts, of) {
         let path: Path = path.iter().copied().chain([number]).collect();
-        let end = layouts.nonvirtual_end(member.ty);
-        if end == 0 || path.len() > DEEPEST {
-            continue;
-        }
         open_bases(layouts, base, &path, open);
-        if end < layouts.size(member.ty) && !layouts.is_dynamic(member.ty) {
+        if layouts.nonvirtual_end(member.ty) < layouts.size(member.ty) && !layouts.is_dynamic(member.ty) {
             open.insert(path);
         }
     }
@@ -209,11 +205,9 @@ fn bases_end(layouts: &Layouts, of: &Aggregate, path: &Path, keeping: &BTreeSet<
     }
     for (number, member, base) in bases(layouts, of) {
         let path: Path = path.iter().copied().chain([number]).collect();
-        let of_base = match layouts.nonvirtual_end(member.ty) {
-            0 => continue,
-            dense if path.len() > DEEPEST => dense,
-            _ if keeping.contains(&path) => layouts.size(member.ty),
-            _ => bases_end(layouts, base, &path, keeping)?.max(fields_end(layouts, base)?),
+        let of_base = match keeping.contains(&path) {
+            true => layouts.size(member.ty),
+            false => bases_end(layouts, base, &path, keeping)?.max(fields_end(layouts, base)?),
         };
         end = end.max(member.offset?.checked_add(of_base)?);
     }
