@@ -279,7 +279,7 @@ static void return_into_handler(struct thread *thread, struct ucontext64 *contex
 
 /* Whether the runtime, and not the program, has made the kernel look for signals of the process: by a trap,
  * or by the mask that it has put in force again. */
-static int is_mask_new(u64 rip) {
+static int is_found_by_runtime(u64 rip) {
     return (rip == (u64)x32_begin_handler || rip == (u64)x32_leave_masked) && !settings.valgrind;
 }
 
@@ -333,7 +333,7 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
     if (!interrupts) {
         signals_guard_sigsys(thread, 1);
     }
-    if (is_mask_new(registers->rip) && signals_pass_on(signal, info)) {
+    if (is_found_by_runtime(registers->rip) && signals_pass_on(signal, info)) {
         return 0;
     }
     if (waits_for_vdso(thread, signal, info, context)) {

@@ -51,30 +51,21 @@ static void let_the_first_wait(void) {
     usleep(20000);
 }
 
-static void *kills(void *unused) {
-    let_the_first_wait();
-    for (int i = 0; i < TIMES; i++) {
-        call_kill(getpid(), SIGUSR1, 0);
-        call_getppid(0, 0, 0);
-        wait_for(i + 1);
-    }
+static void *at_the_end(void) {
     stop = 1;
     call_kill(getpid(), SIGUSR2, 0);
-    return unused;
+    return NULL;
 }
 
-static void *queues(void *unused) {
+/* By kill, or with what it carries. */
+static void *sends(void *info) {
     let_the_first_wait();
-    siginfo_t info = {.si_signo = SIGUSR1, .si_code = SI_QUEUE};
-    info.si_pid = getpid();
     for (int i = 0; i < TIMES; i++) {
-        call_queue(getpid(), SIGUSR1, (long)&info);
+        info ? call_queue(getpid(), SIGUSR1, (long)info) : call_kill(getpid(), SIGUSR1, 0);
         call_getppid(0, 0, 0);
         wait_for(i + 1);
     }
-    stop = 1;
-    call_kill(getpid(), SIGUSR2, 0);
-    return unused;
+    return at_the_end();
 }
 
 /* The timer runs while this one makes nothing but calls that trap. */
@@ -85,14 +76,29 @@ static void *calls(void *unused) {
     while (caught < TIMES)
         call_getppid(0, 0, 0);
     setitimer(ITIMER_REAL, &off, NULL);
-    stop = 1;
-    call_kill(getpid(), SIGUSR2, 0);
+    (void)unused;
+    return at_the_end();
+}
+
+/* Another process sends to this thread alone. One that comes while the one before it waits is the same. */
+static void *is_sent_to(void *unused) {
+    pid_t process = getpid(), thread = gettid(), other = fork();
+    siginfo_t info = {.si_signo = SIGUSR1, .si_code = SI_QUEUE};
+    if (other == 0) {
+        for (int i = 0; i < TIMES; i++) {
+            syscall(SYS_rt_tgsigqueueinfo, process, thread, SIGUSR1, &info);
+            usleep(2000);
+        }
+        _exit(0);
+    }
+    while (waitpid(other, NULL, WNOHANG) == 0)
+        call_getppid(0, 0, 0);
     return unused;
 }
 
 static void on_end(int signal) { (void)signal; }
 
-static void measure(const char *what, void *(*thread)(void *), int code) {
+static void measure(const char *what, void *(*thread)(void *), void *argument, int code) {
     pthread_t other;
     sigset_t end, none;
     caught = in_first = codes_right = is_ready = stop = 0;
@@ -101,7 +107,7 @@ static void measure(const char *what, void *(*thread)(void *), int code) {
     sigemptyset(&end);
     sigaddset(&end, SIGUSR2);
     sigprocmask(SIG_BLOCK, &end, NULL);
-    pthread_create(&other, NULL, thread, NULL);
+    pthread_create(&other, NULL, thread, argument);
     is_ready = 1;
     while (!stop)
         sigsuspend(&none);
@@ -140,6 +146,15 @@ static void leave_to_the_other(void) {
     say("blocked in the first thread: caught %d, in the first thread %d", caught, in_first);
 }
 
+static void send_to_a_thread(void) {
+    pthread_t other;
+    caught = in_first = 0;
+    pthread_create(&other, NULL, is_sent_to, NULL);
+    pthread_join(other, NULL);
+    say("sent to the other thread: most caught %s, in the first thread %d",
+        2 * caught >= TIMES ? "yes" : "no", in_first);
+}
+
 int main(void) {
     first = gettid();
     call_kill = make_call(SYS_kill);
@@ -149,9 +164,12 @@ int main(void) {
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
     signal(SIGUSR2, on_end);
-    measure("kill", kills, SI_USER);
-    measure("sigqueue", queues, SI_QUEUE);
-    measure("a timer", calls, SI_KERNEL);
+    siginfo_t info = {.si_signo = SIGUSR1, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    measure("kill", sends, NULL, SI_USER);
+    measure("sigqueue", sends, &info, SI_QUEUE);
+    measure("a timer", calls, NULL, SI_KERNEL);
     leave_to_the_other();
+    send_to_a_thread();
     return 0;
 }
