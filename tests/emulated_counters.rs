@@ -174,6 +174,12 @@ fn the_emulated_last_level_cache_is_as_large_as_this_machines() {
     assert!(misses("exceeds") >= 3.0 * 4.0 * lines, "{} of {}", misses("exceeds"), 4.0 * lines);
 }
 
+/// The words that compare a program with one thousand and with nine thousand steps.
+fn few_and_all<'w>(program: &'w str, abis: &'w str, metrics: &'w str) -> [&'w str; 11] {
+    let [few, all] = ["env.few.THOUSANDS = \"1\"", "env.all.THOUSANDS = \"9\""];
+    [program, "--abi", abis, "--set", few, "--set", all, "--env", "few,all", "--metric", metrics]
+}
+
 #[test]
 fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_it_repeats() {
     let lab = Laboratory::new();
@@ -195,20 +201,7 @@ fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_
         }
     "#;
     lab.write("repeat.c", text);
-    let sets = ["env.few.THOUSANDS = \"1\"", "env.all.THOUSANDS = \"9\""];
-    let report = lab.compare_json(&[
-        "repeat.c",
-        "--abi",
-        "x86-64,x32,i386",
-        "--set",
-        sets[0],
-        "--set",
-        sets[1],
-        "--env",
-        "few,all",
-        "--metric",
-        "instructions,branches",
-    ]);
+    let report = lab.compare_json(&few_and_all("repeat.c", "x86-64,x32,i386", "instructions,branches"));
     if has_counters(&report) {
         return skipped(HAS_COUNTERS);
     }
@@ -266,20 +259,7 @@ fn each_call_of_an_i386_program_has_the_instructions_of_the_kernels_entry() {
     let text = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
                 for (int i = 1000 * (*getenv(\"THOUSANDS\") - '0'); i; i--)\n        getppid();\n    return 0;\n}\n";
     lab.write("ask.c", text);
-    let sets = ["env.few.THOUSANDS = \"1\"", "env.all.THOUSANDS = \"9\""];
-    let words = [
-        "ask.c",
-        "--abi",
-        "x86-64,i386",
-        "--set",
-        sets[0],
-        "--set",
-        sets[1],
-        "--env",
-        "few,all",
-        "--metric",
-        "instructions",
-    ];
+    let words = few_and_all("ask.c", "x86-64,i386", "instructions");
     // Single steps of the processor count so many in each round. Of a static program the entry is the program's own.
     for (flags, steps) in [("-O2", [7.0, 16.0]), ("-O2 -static", [6.0, 15.0])] {
         let report = lab.compare_json(&[&words[..], &["--flags", flags]].concat());

@@ -82,18 +82,16 @@ fn operations_of_known_cost_cost_that_in_every_abi_and_with_gcc_and_clang() {
     assert!(listing.stdout.contains("imul"), "{listing:?}");
 }
 
+/// The report on the emulated instructions of some operations in every ABI.
+fn instructions(lab: &Laboratory, operations: &str) -> Value {
+    let words = [operations, "--abi", "x86-64,x32,i386", "--rounds", "1", "--metric", "instructions"];
+    lab.compare_json(&words)
+}
+
 #[test]
 fn instructions_have_neither_what_x32run_does_nor_the_repetitions_of_string_instructions() {
     let lab = Laboratory::new();
-    let report = lab.compare_json(&[
-        "micro:getpid,stat,memset_4k,memcpy_64k",
-        "--abi",
-        "x86-64,x32,i386",
-        "--rounds",
-        "1",
-        "--metric",
-        "instructions",
-    ]);
+    let report = instructions(&lab, "micro:getpid,stat,memset_4k,memcpy_64k");
     let count = |abi: &str, name: &str| typical(&report, abi, &format!("micro.{name}.instructions"), "value");
     // As on a kernel with x32 (docs/micro.md).
     assert_eq!(["getpid", "stat"].map(|name| count("x86-64", name)), [16.0, 18.0]);
@@ -107,15 +105,7 @@ fn instructions_have_neither_what_x32run_does_nor_the_repetitions_of_string_inst
 #[test]
 fn calls_through_the_kernels_own_code_count_as_natively_or_not_at_all() {
     let lab = Laboratory::new();
-    let report = lab.compare_json(&[
-        "micro:getpid,getppid,read_1,clock_gettime",
-        "--abi",
-        "x86-64,x32,i386",
-        "--rounds",
-        "1",
-        "--metric",
-        "instructions",
-    ]);
+    let report = instructions(&lab, "micro:getpid,getppid,read_1,clock_gettime");
     // By single steps of the processor: seven of them are __kernel_vsyscall's, which valgrind does not have.
     let count = |name: &str| typical(&report, "i386", &format!("micro.{name}.instructions"), "value");
     assert_eq!(["getpid", "read_1"].map(count), [34.0, 40.0], "{report}");
