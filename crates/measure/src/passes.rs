@@ -3,6 +3,7 @@
 
 mod clock_calls;
 mod counted_rounds;
+mod deviations;
 pub mod emulated_counters;
 pub mod emulated_machine;
 pub mod functions;
@@ -10,5 +11,4 @@ pub mod heap;
 pub mod memory;
 pub mod operation_instructions;
 pub mod recordings;
-mod repetitions;
 mod valgrind;

@@ -114,24 +114,24 @@ pub(super) fn missing_of(calls: u64) -> u64 {
 
 /// What valgrind counts too much of a program, and what too little.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Repetitions {
-    /// Instructions.
+pub(super) struct Deviations {
+    /// Instructions too many: those that repeat.
     pub instructions: u64,
-    /// Conditional branches.
+    /// Conditional branches too many: those of repetitions.
     pub branches: u64,
     /// Calls of the kernel by i386 programs, of each of which it counts too few instructions.
     pub kernel_calls: u64,
 }
 
-impl Repetitions {
+impl Deviations {
     /// Of a file of one process, whose events are `Ir Bc …`; without those of the x32 runtime. Nothing if the file is not whole.
-    pub fn of(text: &str) -> Option<Repetitions> {
+    pub fn of(text: &str) -> Option<Deviations> {
         let in_runtime = text
             .lines()
             .find_map(|line| line.strip_prefix("cmd:"))
             .is_some_and(|command| command.contains("x32run"));
         // Addresses are those of the object file: two files may have the same.
-        let mut places: HashMap<(&str, u64), Repetitions> = HashMap::new();
+        let mut places: HashMap<(&str, u64), Deviations> = HashMap::new();
         let (mut object, mut reader, mut is_whole) = ("", Reader::default(), false);
         let (mut calls, mut kernel_calls) = (KernelCalls::default(), 0_u64);
         for line in text.lines() {
@@ -154,7 +154,7 @@ impl Repetitions {
                 _ => {}
             }
         }
-        let mut sum = Repetitions { kernel_calls, ..Repetitions::default() };
+        let mut sum = Deviations { kernel_calls, ..Deviations::default() };
         for ((_, address), own) in places {
             if own.instructions > 0 && !(in_runtime && is_of_runtime(address)) {
                 sum.add(own);
@@ -164,20 +164,20 @@ impl Repetitions {
     }
 
     /// Adds those of another process.
-    pub fn add(&mut self, other: Repetitions) {
+    pub fn add(&mut self, other: Deviations) {
         self.instructions += other.instructions;
         self.branches += other.branches;
         self.kernel_calls += other.kernel_calls;
     }
 }
 
-/// The repetitions of every process of a run.
-pub(super) fn in_folder(folder: &Path) -> Result<Repetitions, String> {
+/// The deviations of every process of a run.
+pub(super) fn in_folder(folder: &Path) -> Result<Deviations, String> {
     let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
-    let mut sum = Repetitions::default();
+    let mut sum = Deviations::default();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
-        sum.add(Repetitions::of(&String::from_utf8_lossy(&text)).ok_or("valgrind's counts are not whole")?);
+        sum.add(Deviations::of(&String::from_utf8_lossy(&text)).ok_or("valgrind's counts are not whole")?);
     }
     Ok(sum)
 }
@@ -194,12 +194,12 @@ mod tests {
 
     #[test]
     fn repetitions_are_the_jumps_of_an_instruction_to_itself_and_its_branches_are_none() {
-        let found = |program: &str| Repetitions::of(&FILE.replace("PROGRAM", program));
-        assert_eq!(found("./x"), Some(Repetitions { instructions: 110, branches: 115, kernel_calls: 0 }));
+        let found = |program: &str| Deviations::of(&FILE.replace("PROGRAM", program));
+        assert_eq!(found("./x"), Some(Deviations { instructions: 110, branches: 115, kernel_calls: 0 }));
         assert_eq!(
             found("/a/x32run-1 -- ./x"),
-            Some(Repetitions { instructions: 100, branches: 104, kernel_calls: 0 })
+            Some(Deviations { instructions: 100, branches: 104, kernel_calls: 0 })
         );
-        assert_eq!(Repetitions::of(FILE.trim_end().rsplit_once('\n').unwrap().0), None);
+        assert_eq!(Deviations::of(FILE.trim_end().rsplit_once('\n').unwrap().0), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::output::digest;
 use crate::output::earlier::Earlier;
 use crate::passes::clock_calls::{self, Calls, Heard, Listener, Uncounted};
 use crate::passes::counted_rounds::CountedRounds;
-use crate::passes::repetitions::{self, missing_of, Repetitions};
+use crate::passes::deviations::{self, missing_of, Deviations};
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -58,8 +58,8 @@ const CALLGRIND: Tool = Tool {
 const EXECUTED: [(&str, Uncounted); 2] =
     [("instructions", clock_calls::INSTRUCTIONS), ("branches", clock_calls::BRANCHES)];
 
-/// By participant: what cachegrind counted, and the repetitions among it. Equal counts have equal repetitions.
-type Known = BTreeMap<String, (Events, Repetitions)>;
+/// By participant: what cachegrind counted, and how it deviates from a processor. Equal counts have equal deviations.
+type Known = BTreeMap<String, (Events, Deviations)>;
 
 /// What is emulated, and of whom.
 #[derive(Debug)]
@@ -109,14 +109,13 @@ fn run(
     let folder = plan.folder.join("scratch").join("emulated");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let (result, heard) = match counts_executed(&emulation.metrics) {
+    let (mut result, heard) = match counts_executed(&emulation.metrics) {
         true => listened_to(plan, start, &folder, limits, runner, cancelled)?,
         false => {
             let emulated = valgrind::before(start, &CACHEGRIND, &[], &folder);
             (runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?, Heard::default())
         }
     };
-    let mut result = result;
     result.sample.clear();
     result.processes = None;
     result.remarks.clear();
@@ -141,14 +140,14 @@ fn run(
     };
     match counted {
         Ok(events) => {
-            let repetitions = match known.get(&participant.name) {
-                Some((earlier, repetitions)) if *earlier == events => Ok(*repetitions),
-                _ => repeated(emulation, start, runner, cancelled)?,
+            let deviations = match known.get(&participant.name) {
+                Some((earlier, deviations)) if *earlier == events => Ok(*deviations),
+                _ => deviations_of(emulation, start, runner, cancelled)?,
             };
-            if let Ok(repetitions) = repetitions {
-                known.insert(participant.name.clone(), (events.clone(), repetitions));
+            if let Ok(deviations) = deviations {
+                known.insert(participant.name.clone(), (events.clone(), deviations));
             }
-            fill(&mut result, &emulation.metrics, events, repetitions, heard.calls);
+            fill(&mut result, &emulation.metrics, events, deviations, heard.calls);
         }
         Err(reason) => result.ending = Ending::SpawnFailed { reason: format!("not emulated: {reason}") },
     }
@@ -184,11 +183,11 @@ fn fill(
     result: &mut RunResult,
     metrics: &[Metric],
     mut events: Events,
-    repetitions: Result<Repetitions, String>,
+    deviations: Result<Deviations, String>,
     calls: Calls,
 ) {
-    match repetitions {
-        Ok(repetitions) => correct(&mut events, repetitions),
+    match deviations {
+        Ok(deviations) => correct(&mut events, deviations),
         Err(reason) => {
             let names = EXECUTED.map(|(name, _)| name).join(" and no ");
             result.remarks.push(format!("has no {names}, as repetitions cannot be counted: {reason}"));
@@ -204,33 +203,33 @@ fn fill(
     }
 }
 
-/// The repetitions of a run, or why there are none. Without metrics that have some, nothing is run.
-fn repeated(
+/// The deviations of a run's counts, or why they are not known. Without metrics that have some, nothing is run.
+fn deviations_of(
     emulation: &Emulation,
     start: &LaunchSpec,
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Result<Repetitions, String>, RunError> {
+) -> Result<Result<Deviations, String>, RunError> {
     if !counts_executed(&emulation.metrics) {
-        return Ok(Ok(Repetitions::default()));
+        return Ok(Ok(Deviations::default()));
     }
     let plan = emulation.plan;
     let folder = plan.folder.join("scratch").join("repetitions");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let emulated = valgrind::before(start, &CALLGRIND, &repetitions::OPTIONS, &folder);
+    let emulated = valgrind::before(start, &CALLGRIND, &deviations::OPTIONS, &folder);
     let result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?;
     Ok(match result.ending {
-        Ending::Done => repetitions::in_folder(&folder),
+        Ending::Done => deviations::in_folder(&folder),
         ref ending => Err(valgrind::refusal(ending, start, &runner.stderr(), "")),
     })
 }
 
 /// Gives a program the instructions and branches that a processor counts.
-fn correct(events: &mut Events, repetitions: Repetitions) {
-    let missing = missing_of(repetitions.kernel_calls);
+fn correct(events: &mut Events, deviations: Deviations) {
+    let missing = missing_of(deviations.kernel_calls);
     for (event, repeated, missing) in
-        [("Ir", repetitions.instructions, missing), ("Bc", repetitions.branches, 0)]
+        [("Ir", deviations.instructions, missing), ("Bc", deviations.branches, 0)]
     {
         if let Some(count) = events.get_mut(event) {
             count.program = count.program.saturating_sub(repeated).saturating_add(missing);
@@ -419,7 +418,7 @@ mod tests {
         let mut events: Events = [("Ir", 1000), ("Bc", 300), ("Bi", 20), ("D1mr", 5)]
             .map(|(event, program)| (event.to_owned(), count(program)))
             .into();
-        correct(&mut events, Repetitions { instructions: 900, branches: 301, kernel_calls: 2 });
+        correct(&mut events, Deviations { instructions: 900, branches: 301, kernel_calls: 2 });
         assert_eq!(["Ir", "Bc", "Bi", "D1mr"].map(|event| events[event]), [114, 0, 20, 5].map(count));
     }
 

@@ -10,7 +10,7 @@ use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
 use crate::passes::counted_rounds::CountedRounds;
-use crate::passes::repetitions::{self, is_of_runtime, missing_of, KernelCalls, Line};
+use crate::passes::deviations::{self, is_of_runtime, missing_of, KernelCalls, Line};
 use crate::passes::valgrind::{self, Tool};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -77,7 +77,7 @@ fn run(
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
     let mut start = participant.start.clone();
     start.arguments.extend(["--count", ITERATIONS].map(Into::into));
-    let start = valgrind::before(&start, &CALLGRIND, &repetitions::OPTIONS, &folder);
+    let start = valgrind::before(&start, &CALLGRIND, &deviations::OPTIONS, &folder);
     let mut result = runner.run(&start, 0, &plan.cpus, limits, cancelled)?;
     result.sample.clear();
     result.processes = None;
@@ -193,7 +193,7 @@ fn totals_of(text: &str, is_x32: bool) -> Totals {
     let mut all = Totals::new();
     let (mut label, mut summary): (Option<&str>, Option<u64>) = (None, None);
     let mut dump = Dump::default();
-    let (mut reader, mut calls) = (repetitions::Reader::default(), KernelCalls::default());
+    let (mut reader, mut calls) = (deviations::Reader::default(), KernelCalls::default());
     for line in text.lines() {
         calls.line(line);
         if line.starts_with("part:") {

@@ -70,8 +70,8 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
     }
 }
 
-/// The last line with text among the last bytes of a file, however large it is, and no more of it than fits a few lines of a terminal. A library that the loader did not preload is no
-/// reason: valgrind's are 64-bit files, and the loader of each other program says so.
+/// The last line with text among the last bytes of a file, however large it is, and no more of it than fits a few lines of a terminal. A
+/// library that the loader did not preload is no reason: valgrind's are 64-bit files, and the loader of each other program says so.
 pub(crate) fn last_line(file: &Path) -> Option<String> {
     const MOST: u64 = 4096;
     const LONGEST: usize = 1000;
