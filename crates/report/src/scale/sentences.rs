@@ -80,8 +80,12 @@ fn of_several(report: &Scaling, table: &Table) -> String {
     if report.summary.tables.len() == 1 {
         String::new()
     } else {
-        format!("{}, {}, {}: ", table.variant, table.mode, table.placement)
+        format!("{}: ", name_of(table))
     }
+}
+
+fn name_of(table: &Table) -> String {
+    format!("{}, {}, {}", table.variant, table.mode, table.placement)
 }
 
 /// The cells whose tasks did not get their CPUs.
@@ -459,7 +463,7 @@ fn unfitted(report: &Scaling) -> Vec<String> {
             let reason = reason.filter(|reason| !matches!(reason, Unfitted::Withheld(_)));
             let Some(reason) = reason else { continue };
             let text = format!("{law} was not fitted: {reason} (on CPUs of their own).");
-            let name = format!("{}, {}, {}", table.variant, table.mode, table.placement);
+            let name = name_of(table);
             match reasons.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, names)) => names.push(name),
                 None => reasons.push((text, vec![name])),
