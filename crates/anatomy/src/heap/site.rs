@@ -141,7 +141,7 @@ pub(crate) fn is_own(frame: &Frame, program: &Program) -> bool {
 }
 
 /// Whether a function has that name, ignoring its parameters; `name*` is a prefix.
-fn hands_on(function: &str, name: &str) -> bool {
+pub(super) fn hands_on(function: &str, name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(beginning) => function.starts_with(beginning),
         None => function

@@ -38,7 +38,10 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
     while through.len() < given.len() + DEEPEST {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else {
-            let several = together(profile, program, &sites, &through);
+            let mut several = together(profile, program, &sites, &through);
+            if several.is_empty() {
+                several = around(profile, program, &sites, &through);
+            }
             if several.is_empty() {
                 found.extend(hides_half(profile, program, &sites, &through));
                 break;
@@ -127,6 +130,25 @@ fn largest(sites: &[Site]) -> Option<(String, f64)> {
 /// Functions with allocating functions' names that allocate nearly all memory together, such as a program's own malloc, calloc and
 /// realloc. Each has several callers, and blocks of several sizes: one with blocks of one size makes objects of one type.
 fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
+    let found = named_as_allocators(profile, program, sites, through);
+    let all: f64 = found.iter().map(|wrapper| wrapper.share).sum();
+    if all > MOST {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
+/// Such functions that call a wrapper which is known, such as a `zrealloc` that asks `zmalloc` for the new block, however little they
+/// allocate themselves: their callers are the useful sites as well.
+fn around(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
+    let mut found = named_as_allocators(profile, program, sites, through);
+    found.retain(|wrapper| calls_one_of(profile, &wrapper.function, through));
+    found
+}
+
+/// Functions with allocating functions' names, several callers and blocks of several sizes, those with most bytes first.
+fn named_as_allocators(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
     let passes_on = |function: &str| {
         let outside = [through, &[function.to_owned()]].concat();
         is_allocator(function)
@@ -139,12 +161,19 @@ fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]
         .map(|(function, share)| Wrapper { function: function.to_owned(), share, is_thin: true })
         .collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let all: f64 = found.iter().map(|wrapper| wrapper.share).sum();
-    if all > MOST {
-        found
-    } else {
-        Vec::new()
-    }
+    found
+}
+
+/// Whether a function calls one of these wrappers for bytes at the peak.
+fn calls_one_of(profile: &Profile, function: &str, wrappers: &[String]) -> bool {
+    let frame = |index: &u32| profile.frames.get(*index as usize).map(|frame| frame.function.as_str());
+    let is_call = |two: &[u32]| {
+        let [outer, inner] = two else { return false };
+        frame(outer).is_some_and(|outer| without_parameters(outer) == function)
+            && frame(inner).is_some_and(|inner| wrappers.iter().any(|name| site::hands_on(inner, name)))
+    };
+    let at_peak = profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0);
+    at_peak.flat_map(|sample| sample.stack.windows(2)).any(is_call)
 }
 
 /// A function that requests more than half of the bytes, in blocks of several sizes, for several callers. Whatever its name, it is a
@@ -338,6 +367,32 @@ mod tests {
         assert_eq!(names(&one_size, &[]), [thin("my_malloc")]);
         profile.samples[2].values.peak_bytes = 70;
         assert_eq!(names(&profile, &[]), [thin("my_malloc")]);
+    }
+
+    #[test]
+    fn a_wrapper_that_calls_a_known_one_is_found_however_little_it_allocates() {
+        let stacks: &[(&[&str], u64)] = &[
+            (&["main", "a", "zmalloc(unsigned long)"], 55),
+            (&["main", "b", "zmalloc(unsigned long)"], 37),
+            (&["main", "a", "zrealloc(void*)", "zmalloc(unsigned long)"], 4),
+            (&["main", "b", "zrealloc(void*)", "zmalloc(unsigned long)"], 3),
+            (&["main", "b", "alloc_table"], 1),
+            (&["main", "c", "alloc_table"], 1),
+        ];
+        let mut profile = profile(stacks);
+        for (number, sample) in profile.samples.iter_mut().enumerate() {
+            sample.values.sizes.take(8 * number as u64 + 8);
+        }
+        let names = |profile: &Profile| {
+            find(profile, "prog", &[]).into_iter().map(|one| (one.function, one.is_thin)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&profile), [thin("zmalloc"), thin("zrealloc")]);
+        // Blocks of one size are of one type.
+        for (sample, size) in profile.samples.iter_mut().zip([8, 16, 24, 24, 8, 16]) {
+            sample.values.sizes = Sizes::default();
+            sample.values.sizes.take(size);
+        }
+        assert_eq!(names(&profile), [thin("zmalloc")]);
     }
 
     #[test]
