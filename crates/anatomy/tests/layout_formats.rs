@@ -177,7 +177,33 @@ fn a_package_of_split_units_is_read() {
         std::fs::remove_file(programs.path(&format!("{name}.dwp"))).unwrap();
         let lost = layout::read(&programs.path(&name), 1).unwrap();
         assert!(lost.unread[0].reason.contains(".dwo"), "{:?}", lost.unread);
+        assert!(lost.unread[0].reason.ends_with("and 1 other file"), "{:?}", lost.unread);
     }
+}
+
+#[test]
+fn the_units_of_a_package_that_are_the_programs_are_read_and_what_it_lacks_is_named() {
+    if !is_installed("dwp") {
+        return outcomes::skipped("dwp is not installed");
+    }
+    let programs = sources();
+    let compile = ["g++", "-g", "-gdwarf-4", "-gsplit-dwarf", "-fPIC", "-c"];
+    let link = ["g++", "-shared", "first.o", "second.o", "-o", "linked"];
+    for unit in ["first.cc", "second.cc"] {
+        programs.run(&[&compile[..], &[unit]].concat());
+    }
+    programs.run(&link);
+    programs.run(&["dwp", "-e", "linked", "-o", "linked.dwp"]);
+    programs.run(&[&compile[..], &["-O2", "first.cc"]].concat());
+    programs.run(&link);
+    programs.run(&["rm", "first.dwo", "second.dwo"]);
+    let layouts = layout::read(&programs.path("linked"), 1).unwrap();
+    let types = described(&layouts);
+    let has = |name: &str| types.iter().any(|of| of.contains(name));
+    assert!(has("Branch") && !has("Private"), "{types:?}");
+    let said: Vec<&str> = layouts.unread.iter().map(|unread| unread.reason.as_str()).collect();
+    let [file, package] = said.as_slice() else { panic!("{said:?}") };
+    assert!(file.ends_with("first.dwo") && package.contains("(1 of the 2 DWO IDs is not in it)"), "{said:?}");
 }
 
 #[test]

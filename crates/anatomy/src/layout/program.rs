@@ -28,6 +28,8 @@ pub(crate) struct Files {
     pub split: Vec<ObjectFile>,
     /// All of those together (`.dwp`).
     pub package: Option<ObjectFile>,
+    /// The DWO IDs of the units that are read from a package of another build; all of one of this build.
+    package_ids: Option<Vec<u64>>,
 }
 
 /// Sections whose offsets belong together.
@@ -90,13 +92,13 @@ impl Files {
                 main = separate;
             }
         }
-        Ok(Files { main, supplementary: None, split: Vec::new(), package: None })
+        Ok(Files { main, supplementary: None, split: Vec::new(), package: None, package_ids: None })
     }
 
     /// A program in memory, without other files.
     pub fn from_bytes(bytes: &[u8]) -> Result<Files, LayoutError> {
         let main = ObjectFile::from_bytes(bytes)?;
-        Ok(Files { main, supplementary: None, split: Vec::new(), package: None })
+        Ok(Files { main, supplementary: None, split: Vec::new(), package: None, package_ids: None })
     }
 
     fn open_supplementary(&mut self, notes: &mut Notes) {
@@ -136,21 +138,37 @@ impl Files {
         }
         let mut package = path.as_os_str().to_owned();
         package.push(".dwp");
+        names.sort();
+        names.dedup();
         if let Ok(file) = ObjectFile::open(Path::new(&package), Purpose::Split) {
             let index = gimli::DebugCuIndex::new(file.section(SectionName::CuIndex), file.endian).index();
             let has = |id: u64| index.as_ref().is_ok_and(|index| index.find(id).is_some());
-            if names.iter().all(|(_, id)| id.is_none_or(has)) {
+            let all = names.len();
+            let mut held = Vec::new();
+            names.retain(|(_, id)| {
+                let is_held = id.is_none_or(has);
+                held.extend(id.filter(|_| is_held));
+                !is_held
+            });
+            if names.is_empty() {
                 self.package = Some(file);
                 return;
             }
-            notes.add(
-                "the package of split debug information (.dwp) is of another build (a DWO ID is not in it)"
-                    .to_owned(),
-            );
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            notes.add(format!(
+                "the package of split debug information (.dwp) is of another build ({} of the {all} DWO IDs {verb} not in it)",
+                names.len()
+            ));
+            if !held.is_empty() {
+                (self.package, self.package_ids) = (Some(file), Some(held));
+            }
         }
-        names.sort();
-        names.dedup();
-        let beside = path.parent().unwrap_or(Path::new("."));
+        self.open_each(&names, path.parent().unwrap_or(Path::new(".")), notes);
+    }
+
+    /// Opens the files of single units, where the program says or `beside` it.
+    fn open_each(&mut self, names: &[(PathBuf, Option<u64>)], beside: &Path, notes: &mut Notes) {
+        let (mut missing, mut foreign) = (Vec::new(), Vec::new());
         for (name, id) in names.iter().take(MOST_SPLIT_FILES) {
             let near = beside.join(name.file_name().unwrap_or_default());
             let open = |path: &Path| {
@@ -163,16 +181,25 @@ impl Files {
             };
             match found {
                 Ok((true, file)) => self.split.push(file),
-                Ok((false, _)) => notes.add(
-                    "a file of split debug information (.dwo) is of another build (its DWO ID differs); its types are missing"
-                        .to_owned(),
-                ),
-                Err(LayoutError::Open { .. }) => notes.add(
-                    "a file of split debug information (.dwo) is not where the program says, nor beside the program; its types are missing"
-                        .to_owned(),
-                ),
+                Ok((false, _)) => foreign.push(name.as_path()),
+                Err(LayoutError::Open { .. }) => missing.push(name.as_path()),
                 Err(error) => notes.add(error.to_string()),
             }
+        }
+        let without = |files: &[&Path], what: &str| {
+            format!("a file of split debug information (.dwo) {what}: {}", first_and_count(files))
+        };
+        if !foreign.is_empty() {
+            notes.add(without(
+                &foreign,
+                "is of another build (its DWO ID differs), and its types are missing",
+            ));
+        }
+        if !missing.is_empty() {
+            notes.add(without(
+                &missing,
+                "is not where the program says, nor beside the program, and its types are missing",
+            ));
         }
     }
 }
@@ -188,6 +215,16 @@ pub fn missing_split(path: &Path) -> Vec<String> {
         notes.add("its files of split debug information (.dwo) are not where the program says".to_owned());
     }
     notes.0.into_keys().collect()
+}
+
+/// The first of several files, and how many others there are.
+fn first_and_count(files: &[&Path]) -> String {
+    let first = files.first().map_or(String::new(), |file| file.display().to_string());
+    match files.len() {
+        0 | 1 => first,
+        2 => format!("{first}, and 1 other file"),
+        all => format!("{first}, and {} other files", all - 1),
+    }
 }
 
 /// The id that a unit has in common with its other part in a `.dwo` file (DWARF 5, 7.5.1.2).
@@ -312,7 +349,7 @@ impl<'a> Program<'a> {
             program.add(Source { is_split: true, ..Source::of(file) }, notes);
         }
         if let Some(file) = &files.package {
-            program.add_package(file, notes);
+            program.add_package(file, files.package_ids.as_deref(), notes);
         }
         program
     }
@@ -372,15 +409,16 @@ impl<'a> Program<'a> {
         self.units.push(Unit { source, header, start, end, in_types });
     }
 
-    /// A package (.dwp): its index says which part of each section belongs to a unit (DWARF 5, 7.3.5).
-    fn add_package(&mut self, file: &'a ObjectFile, notes: &mut Notes) {
+    /// A package (.dwp), or the units of these DWO IDs in it: its index says which part of each section belongs to a unit (DWARF 5, 7.3.5).
+    fn add_package(&mut self, file: &'a ObjectFile, ids: Option<&[u64]>, notes: &mut Notes) {
         let whole = Source { is_split: true, ..Source::of(file) };
         let mut rows = 0;
+        // Type units are found by what is in them, whichever build they are of.
         let indices = [
-            gimli::DebugCuIndex::new(file.section(SectionName::CuIndex), file.endian).index(),
-            gimli::DebugTuIndex::new(file.section(SectionName::TuIndex), file.endian).index(),
+            (ids, gimli::DebugCuIndex::new(file.section(SectionName::CuIndex), file.endian).index()),
+            (None, gimli::DebugTuIndex::new(file.section(SectionName::TuIndex), file.endian).index()),
         ];
-        for index in indices {
+        for (ids, index) in indices {
             let index = match index {
                 Ok(index) => index,
                 Err(error) => {
@@ -388,7 +426,9 @@ impl<'a> Program<'a> {
                     continue;
                 }
             };
-            for row in 1..=index.unit_count() {
+            let rows_of = |ids: &[u64]| ids.iter().filter_map(|id| index.find(*id)).collect::<Vec<_>>();
+            let wanted = ids.map_or_else(|| (1..=index.unit_count()).collect(), rows_of);
+            for row in wanted {
                 let Ok(parts) = index.sections(row) else { continue };
                 // A type unit's row is in `.debug_info` too since DWARF 5.
                 let mut source = Source { info: &[], types: &[], ..whole };
