@@ -28,6 +28,7 @@ mod failing_programs;
 mod finished_programs;
 mod functions;
 mod heap;
+mod heap_arrays;
 mod heap_incomplete;
 mod heap_logs;
 mod heap_types;

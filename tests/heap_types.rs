@@ -13,19 +13,25 @@ use crate::laboratory::{output_of, Laboratory};
 
 /// Objects of each kind in both programs.
 const COUNT: i64 = 1000;
-const ABIS: [(&str, &str); 3] = [
+pub(crate) const ABIS: [(&str, &str); 3] = [
     ("x86-64", "-m64"),
     ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"),
     ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu"),
 ];
 
 /// A recorded program.
-struct Recorded {
+pub(crate) struct Recorded {
     log: PathBuf,
     printed: Vec<i64>,
 }
 
-fn recorded(lab: &Laboratory, compiler: &str, source: &str, options: &str, abi: (&str, &str)) -> Recorded {
+pub(crate) fn recorded(
+    lab: &Laboratory,
+    compiler: &str,
+    source: &str,
+    options: &str,
+    abi: (&str, &str),
+) -> Recorded {
     // A source that is newer than the program is not read.
     if !lab.path(source).exists() {
         lab.program(source);
@@ -50,7 +56,7 @@ fn recorded(lab: &Laboratory, compiler: &str, source: &str, options: &str, abi: 
     Recorded { log, printed: ended.numbers().iter().map(|number| *number as i64).collect() }
 }
 
-fn explained(lab: &Laboratory, a: &Recorded, b: &Recorded) -> Value {
+pub(crate) fn explained(lab: &Laboratory, a: &Recorded, b: &Recorded) -> Value {
     let logs = [&a.log, &b.log].map(|log| log.to_str().unwrap());
     let output = lab.widthwise(&["explain", logs[0], logs[1], "--json"]);
     assert_eq!(output.status, Some(0), "{output:?}");
@@ -97,7 +103,7 @@ fn row(json: &Value, name: &str) -> Known {
 }
 
 /// The parts of all types sum to the difference of the peaks; those of the allocator to that of its chunks.
-fn sums_are_exact(json: &Value) {
+pub(crate) fn sums_are_exact(json: &Value) {
     let rows = json["types"]["types"].as_array().unwrap();
     let parts = rows.iter().flat_map(|row| row["parts"].as_array().unwrap());
     let sum: i64 = parts.map(|part| part["bytes"].as_i64().unwrap()).sum();
@@ -263,7 +269,7 @@ fn without_debug_information_and_source_no_type_of_c_is_output_of() {
 }
 
 /// What `explain` remarks on the types of a log.
-fn remarks(lab: &Laboratory, of: &Recorded) -> String {
+pub(crate) fn remarks(lab: &Laboratory, of: &Recorded) -> String {
     let output = lab.widthwise(&["explain", of.log.to_str().unwrap(), "--json"]);
     assert_eq!(output.status, Some(0), "{output:?}");
     output.json()["types"]["remarks"].to_string()
@@ -480,7 +486,7 @@ fn a_missing_file_of_split_debug_information_is_the_reason_for_what_is_not_known
 }
 
 /// The objects of a type in both recordings, over all containers of it.
-fn objects(json: &Value, name: &str) -> [i64; 2] {
+pub(crate) fn objects(json: &Value, name: &str) -> [i64; 2] {
     let rows = json["types"]["types"].as_array().unwrap().iter();
     let own = rows.filter(|row| row["type"].as_str().is_some_and(|own| own.split("[]").next() == Some(name)));
     own.fold([0, 0], |[a, b], row| {

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod allocator;
+mod blocks;
 mod call_sites;
 pub mod callers;
 mod code_state;
@@ -13,6 +14,7 @@ mod division;
 mod entries;
 mod found;
 mod library;
+mod line_calls;
 pub mod model;
 mod origin;
 mod pairs;
@@ -20,6 +22,7 @@ pub mod program_types;
 mod receiver;
 mod side;
 mod source_line;
+mod stored_length;
 mod summary;
 
 pub use model::{

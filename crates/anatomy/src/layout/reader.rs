@@ -545,7 +545,8 @@ impl<'p, 'a> Reader<'p, 'a> {
             _ => Kind::Class,
         };
         let key = hasher.finish();
-        if die.has(flags::DESTRUCTOR) {
+        // Clang does not say which destructors are defaulted, but calls pass by value only what has a trivial one.
+        if die.has(flags::DESTRUCTOR) && die.encoding != dw::DW_CC_pass_by_value.0 {
             let destructors = self.found.destructors.lock();
             destructors.unwrap_or_else(std::sync::PoisonError::into_inner).insert(key);
         }

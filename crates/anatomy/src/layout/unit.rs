@@ -65,6 +65,7 @@ pub(super) struct Die<'a> {
     pub next: u32,
     pub tag: dw::DwTag,
     pub flags: u8,
+    /// Of numbers; of classes, how calls pass them.
     pub encoding: u8,
     pub name: Text<'a>,
     pub ty: Ref,
@@ -465,7 +466,7 @@ fn read_attributes<'a>(
             dw::DW_AT_declaration if is_set(&value) => die.flags |= flags::DECLARATION,
             dw::DW_AT_artificial if is_set(&value) => die.flags |= flags::ARTIFICIAL,
             dw::DW_AT_external if is_set(&value) => die.flags |= flags::STATIC,
-            dw::DW_AT_encoding => die.encoding = number(&value) as u8,
+            dw::DW_AT_encoding | dw::DW_AT_calling_convention => die.encoding = number(&value) as u8,
             dw::DW_AT_decl_file => die.file = number(&value).min(u64::from(u32::MAX)) as u32,
             dw::DW_AT_decl_line => die.line = number(&value).min(u64::from(u32::MAX)) as u32,
             _ => {}
@@ -498,6 +499,7 @@ fn is_read(name: dw::DwAt) -> bool {
             | dw::DW_AT_artificial
             | dw::DW_AT_external
             | dw::DW_AT_encoding
+            | dw::DW_AT_calling_convention
             | dw::DW_AT_decl_file
             | dw::DW_AT_decl_line
     )

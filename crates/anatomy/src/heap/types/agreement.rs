@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::blocks::Blocks;
 use super::found::Found;
 use super::model::Source;
 use super::program_types::ProgramTypes;
-use super::side::Blocks;
 use crate::certainty::Certainty;
 use crate::heap::profile::Values;
 use crate::heap::site::SiteKey;
@@ -128,12 +128,26 @@ fn has_as_many([a, b]: [u64; 2], [of_a, of_b]: [&Values; 2]) -> bool {
     a.checked_mul(of_b.peak_count) == b.checked_mul(of_a.peak_count)
 }
 
+/// Whether a type is one of several that a line names, of which not all are known.
+fn is_left_open(found: &Found) -> bool {
+    found.source == Source::SourceLine && found.certainty == Certainty::Low
+}
+
+/// Whether a known type is that one; none if none is known.
+fn is_same(known: &Option<Found>, own: &Found) -> Option<bool> {
+    known.as_ref().map(|known| names::type_key(&known.name) == names::type_key(&own.name))
+}
+
 fn decide(a: &mut Blocks, b: &mut Blocks) {
     let mut common: Vec<Common> = Vec::new();
     for one in &a.candidates {
         let same =
             |key: fn(&str) -> String| b.candidates.iter().find(|other| key(&other.name) == key(&one.name));
         let Some(other) = same(names::type_name_key).or_else(|| same(names::type_key)) else { continue };
+        // The line names another type, too, that is not known: it may fit both as well.
+        if [one, other].iter().any(|found| is_left_open(found)) {
+            continue;
+        }
         let (Some(n_a), Some(n_b)) = (one.objects(&a.values), other.objects(&b.values)) else { continue };
         if !has_as_many([n_a, n_b], [&a.values, &b.values]) {
             continue;
@@ -152,7 +166,13 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
             let is_medium = |found: &Found| found.certainty == Certainty::Medium && !is_of_variable(found);
             // Both found it without the other, and a wrong type would not fit two layouts. One that variables alone name would: all
             // structures of as many words do.
-            if makes_as_many == Some(true) && of_a.size != of_b.size && is_medium(of_a) && is_medium(of_b) {
+            let is_alone = common.len() <= 1;
+            if makes_as_many == Some(true)
+                && of_a.size != of_b.size
+                && is_alone
+                && is_medium(of_a)
+                && is_medium(of_b)
+            {
                 (of_a.certainty, of_b.certainty) = (Certainty::High, Certainty::High);
             }
             // A buffer that a small type's size divides by chance holds another number of them in each.
@@ -161,6 +181,13 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
             }
             return;
         }
+    }
+    // Where the line leaves both open, types that fit both sides are those of both calls.
+    match (a.is_shared, b.is_shared) {
+        (true, true) => return,
+        (true, false) => common.retain(|found| is_same(&b.found, &found.b) == Some(true)),
+        (false, true) => common.retain(|found| is_same(&a.found, &found.a) == Some(true)),
+        (false, false) => {}
     }
     let Some(best) = common.iter().map(|found| found.rank).max() else {
         match (&a.found, &b.found) {
@@ -171,9 +198,6 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
         return;
     };
     common.retain(|found| found.rank == best);
-    let is_same = |known: &Option<Found>, own: &Found| {
-        known.as_ref().map(|known| names::type_key(&known.name) == names::type_key(&own.name))
-    };
     // Of several that fit, the one that one side knows without the other.
     if common.len() > 1 {
         common.retain(|found| {
@@ -232,7 +256,7 @@ mod tests {
             made: None,
             values,
         };
-        Blocks { site, values, found: None, candidates: Vec::new(), files: Vec::new() }
+        Blocks { site, values, found: None, candidates: Vec::new(), is_shared: false, files: Vec::new() }
     }
 
     fn found(source: Source) -> Found {

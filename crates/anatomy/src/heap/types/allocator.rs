@@ -88,6 +88,17 @@ const CHARACTERS: [&str; 12] = [
     "__vasprintf_internal",
 ];
 
+/// What is in the blocks beside elements of the type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Their number, where `new T[n]` stores it.
+    Length,
+    /// A control block of the library, in the space of some elements.
+    ControlBlock,
+}
+
 /// A type by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
@@ -95,6 +106,8 @@ pub struct Named {
     pub name: String,
     /// The container that has it as elements.
     pub container: Option<String>,
+    /// What else is in the blocks.
+    pub beside: Beside,
     /// What names it.
     pub source: Source,
     /// Whether the frames agree: a compiler may use one function for several types, if its code for them is the same.
@@ -110,16 +123,24 @@ pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
     }
     let function = first.function.as_str();
     if let Some(name) = made(function).or_else(|| shared(function)) {
-        return Some(Named { name, container: None, source: Source::Allocator, is_sure: true });
+        let (element, beside) = match name.strip_suffix("[]") {
+            // `make_unique<T[]>` calls `new T[n]`.
+            Some(element) => (element.trim_end().to_owned(), Beside::Length),
+            None => (name, Beside::Nothing),
+        };
+        let source = Source::Allocator;
+        return Some(Named { name: element, container: None, beside, source, is_sure: true });
     }
     if let Some(name) = STRINGS.iter().find_map(|string| argument(function, string)) {
         let container = Some("std::string".to_owned());
-        return Some(Named { name, container, source: Source::Library, is_sure: true });
+        let (beside, source) = (Beside::Nothing, Source::Library);
+        return Some(Named { name, container, beside, source, is_sure: true });
     }
     let is_library = first.module.starts_with("libc.so") && CHARACTERS.contains(&function);
     is_library.then(|| Named {
         name: "char".to_owned(),
         container: Some(function.to_owned()),
+        beside: Beside::Nothing,
         source: Source::Library,
         is_sure: true,
     })
@@ -165,11 +186,9 @@ fn element(function: &str) -> Option<String> {
     None
 }
 
-/// `T` of a function that makes one object of a type.
+/// `T` of a function that makes one object of a type, `T []` of one that makes elements.
 fn made(function: &str) -> Option<String> {
-    let name = MAKERS.iter().find_map(|maker| argument(function, maker))?;
-    // `make_unique<T[]>` makes elements.
-    Some(name.trim_end_matches("[]").trim_end().to_owned())
+    MAKERS.iter().find_map(|maker| argument(function, maker))
 }
 
 /// The control block of a `shared_ptr` that takes over a pointer.
@@ -194,7 +213,11 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
         frame.function == "allocate" || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
     };
     let mut own: Option<(&str, String)> = None;
-    for frame in frames.skip_while(|frame| is_allocator(frame)) {
+    let mut frames = frames.skip_while(|frame| is_allocator(frame)).peekable();
+    // `make_shared<T[]>` asks for so many elements more that its control block has space in them (libstdc++, bits/shared_ptr_base.h).
+    let is_counted = |frame: &&Frame| frame.function.starts_with("std::_Sp_counted_array_base<");
+    let beside = if frames.peek().is_some_and(is_counted) { Beside::ControlBlock } else { Beside::Nothing };
+    for frame in frames {
         let found = CONTAINERS.iter().find_map(|(beginning, name)| {
             let element = argument(&frame.function, beginning)?;
             Some((*name, element))
@@ -208,18 +231,18 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
     }
     let source = Source::Allocator;
     let Some((name, of_container)) = own else {
-        return Named { name: element, container: None, source, is_sure: true };
+        return Named { name: element, container: None, beside, source, is_sure: true };
     };
     let Some(_) = name.strip_prefix("std::") else {
         // A hash table allocates nodes, too, which are no elements of it.
-        return Named { name: element, container: Some(name.to_owned()), source, is_sure: true };
+        return Named { name: element, container: Some(name.to_owned()), beside, source, is_sure: true };
     };
     let of_allocator = type_name_key(&element);
     // A deque has a table of pointers to its pieces.
     let is_table = name == "std::deque" && of_allocator == type_name_key(&of_container) + "*";
     let is_sure = is_table || of_allocator == type_name_key(&of_container);
     let container = Some(format!("{name}<{of_container}>"));
-    Named { name: if is_table { element } else { of_container }, container, source, is_sure }
+    Named { name: if is_table { element } else { of_container }, container, beside, source, is_sure }
 }
 
 #[cfg(test)]

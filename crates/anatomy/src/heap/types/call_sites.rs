@@ -9,17 +9,19 @@ use super::allocator::is_passing;
 use super::callers::{self, Evidence, Target, Wanted};
 use super::constructed;
 use super::found::Found;
+use super::line_calls::LineCall;
 use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
 use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention};
+use super::stored_length::of_new_array;
 use crate::certainty::Certainty;
 use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
 use crate::heap::sizes::Sizes;
 use crate::heap::stacks::CodeAddress;
-use crate::layout::{Destructor, TypeId};
+use crate::layout::TypeId;
 use crate::names::{self, plain};
 
 /// No line of source is longer.
@@ -98,23 +100,39 @@ impl CallSites {
         inner.all(|(place, frame)| hands_on(place, frame)).then_some((call, own))
     }
 
-    /// The types that an origin's blocks may have, the likeliest first.
-    pub fn candidates(&mut self, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
-        let mut first = Vec::new();
+    /// The types that an origin's blocks may have, the likeliest first, and the call in the line that they were looked for in.
+    pub fn candidates(
+        &mut self,
+        origin: &Origin,
+        files: &[Rc<ProgramTypes>],
+    ) -> (Vec<Found>, Option<LineCall>) {
+        let mut first = (Vec::new(), None);
         for number in 0..origin.callers.len() {
-            let found = self.candidates_of(number, origin, files);
+            let Some(mut line_call) = self.line_call(origin, number) else { continue };
+            let found = self.candidates_of(number, origin, files, &mut line_call);
             // What a wrapper's unit has for variables says little of what its callers ask for.
             if found.first().is_some_and(|found| found.certainty > Certainty::Low) {
-                return found;
+                return (found, Some(line_call));
             }
-            if first.is_empty() {
-                first = found;
+            if first.0.is_empty() {
+                first = (found, Some(line_call));
             }
         }
         first
     }
 
-    fn candidates_of(&mut self, number: usize, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+    fn line_call(&self, origin: &Origin, number: usize) -> Option<LineCall> {
+        let (call, _) = self.caller(origin, number)?;
+        Some(LineCall::new(call, origin.callers.get(number)?.1))
+    }
+
+    fn candidates_of(
+        &mut self,
+        number: usize,
+        origin: &Origin,
+        files: &[Rc<ProgramTypes>],
+        line_call: &mut LineCall,
+    ) -> Vec<Found> {
         let Some((call, frame)) = self.caller(origin, number) else { return Vec::new() };
         let (module, call_code, frame) = (call.module.clone(), call.code, frame.clone());
         let targets: Vec<Target> = self
@@ -124,42 +142,28 @@ impl CallSites {
         let line = self.line(&frame, module.as_deref());
         let mentions =
             line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
-        let names: Vec<String> =
-            mentions.iter().filter_map(|mention| Some(argument(mention.type_name()?, &targets))).collect();
+        let mentions: Vec<Mention> = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
+        let names: Vec<&str> = mentions.iter().filter_map(Mention::type_name).collect();
         let has_unknown = names.iter().any(|name| !is_known(name, files));
         let is_open = has_unknown || names.iter().any(|name| is_unresolved(name, files));
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
         // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
+        line_call.calls = line.as_deref().map_or(0, allocating_calls);
         let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
             || !mentions.is_empty() && mentions.iter().all(Mention::is_one)
-            || line.as_deref().is_some_and(|line| allocating_calls(line) > mentions.len().max(1));
-        let mut found: Vec<Found> = Vec::new();
+            || line_call.calls > mentions.len().max(1);
+        let mut fitting: Vec<(Mention, Vec<Found>)> = Vec::new();
         for mention in mentions {
-            let (name, shape) = match mention {
-                Mention::Object(name) | Mention::One(name) | Mention::Header(name) => (name, Shape::Object),
-                Mention::Elements(name) => (name, Shape::Elements),
-                Mention::Size(name) => (name, Shape::Any),
-                Mention::Pointee(ref variable)
-                | Mention::PointeeOne(ref variable)
-                | Mention::PointeeHeader(ref variable) => {
-                    let of_variable = targets.iter().filter(|target| target.variable == *variable);
-                    let is_object = !matches!(mention, Mention::Pointee(_));
-                    let fits = |target: &Target| {
-                        let fit = fitting(target, origin, files, Source::SourceLine)?;
-                        (fit.is_exact || !is_object).then_some(fit)
-                    };
-                    found.extend(of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)));
-                    continue;
-                }
-            };
-            found.extend(named_in_source(&argument(&name, &targets), shape, origin, files));
-        }
-        if is_whole_block {
-            found.retain(|found| found.is_object(&origin.values));
+            let mut found = mentioned(&mention, &targets, origin, files);
+            found.retain(|found| !is_whole_block || found.is_object(&origin.values));
+            line_call.named.push(found.iter().map(|found| found.name.clone()).collect());
+            if !found.is_empty() && fitting.iter().all(|(known, _)| *known != mention) {
+                fitting.push((mention, found));
+            }
         }
         // Of several types in a line that fit, any may be meant, whatever else names one of them.
-        let first = found.first().map(|found| plain(&found.name).to_owned());
-        let is_one = found.iter().all(|found| first.as_deref() == Some(plain(&found.name)));
+        let is_one = is_one_type(&fitting);
+        let mut found: Vec<Found> = fitting.into_iter().flat_map(|(_, found)| found).collect();
         if !is_one || is_open && !found.is_empty() {
             let certainty = if is_open { Certainty::Low } else { Certainty::Medium };
             found.iter_mut().for_each(|found| found.certainty = certainty);
@@ -212,6 +216,49 @@ impl CallSites {
         let lines = self.sources.entry(file.clone()).or_insert_with(|| source(file, module?));
         lines.as_ref()?.get((line as usize).checked_sub(1)?).cloned()
     }
+}
+
+/// The mention with the type's name as the program has it: template parameters and typedefs stand for what they are.
+fn resolved(mention: Mention, targets: &[Target], files: &[Rc<ProgramTypes>]) -> Mention {
+    mention.with_name(|name| {
+        let name = argument(name, targets);
+        files.iter().find_map(|file| file.without_typedefs(&name)).unwrap_or(name)
+    })
+}
+
+/// The types that a mention may be, where they fit the blocks.
+fn mentioned(
+    mention: &Mention,
+    targets: &[Target],
+    origin: &Origin,
+    files: &[Rc<ProgramTypes>],
+) -> Vec<Found> {
+    let (name, shape) = match mention {
+        Mention::Object(name) | Mention::One(name) | Mention::Header(name) => (name, Shape::Object),
+        Mention::Elements(name) => (name, Shape::Elements),
+        Mention::Size(name) => (name, Shape::Any),
+        Mention::Pointee(variable) | Mention::PointeeOne(variable) | Mention::PointeeHeader(variable) => {
+            let of_variable = targets.iter().filter(|target| target.variable == *variable);
+            let is_object = !matches!(mention, Mention::Pointee(_));
+            let fits = |target: &Target| {
+                let fit = fitting(target, origin, files, Source::SourceLine)?;
+                (fit.is_exact || !is_object).then_some(fit)
+            };
+            return of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)).collect();
+        }
+    };
+    named_in_source(name, shape, origin, files)
+}
+
+/// Whether what fits is one type, or what one name leaves open.
+fn is_one_type(fitting: &[(Mention, Vec<Found>)]) -> bool {
+    let mut all = fitting.iter().flat_map(|(_, found)| found);
+    let Some(first) = all.next() else { return true };
+    let is_same = |found: &Found| match fitting.len() {
+        1 => plain(&found.name) == plain(&first.name),
+        _ => found.is_same_type(first),
+    };
+    all.all(is_same)
 }
 
 /// The sizes of the blocks that each call requests, for all of its callers.
@@ -427,39 +474,19 @@ fn is_known(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
 
 /// The types of that name, with or without a scope, whose size fits.
 fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
-    let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, alignment: u64| {
-        let fit = fit(name, size, id.clone(), origin, Source::SourceLine);
-        if shape == Shape::Object {
-            return fit.filter(|fit| fit.is_exact).map(|fit| fit.of(Certainty::High));
+    let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>| {
+        if shape == Shape::Elements {
+            return of_new_array(of_type(name, size, id, Source::SourceLine), &origin.values);
         }
-        // Itanium C++ ABI, 2.7: the length stands before the first element, aligned as it; only if the type has a destructor. It may
-        // be as large as an element, so that both fit.
-        let destructor = id.as_ref().map_or(Destructor::Trivial, |(file, id)| file.layouts.destructor(*id));
-        let found = Found { cookie: alignment, ..of_type(name, size, id, Source::SourceLine) };
-        let fits_with_length = shape == Shape::Elements && found.objects(&origin.values).is_some();
-        match (fit, destructor) {
-            (_, Destructor::NonTrivial) if fits_with_length => {
-                Some(Found { certainty: Certainty::High, ..found })
-            }
-            (Some(fit), Destructor::Unknown) if fits_with_length => Some(fit.of(Certainty::Medium)),
-            (Some(fit), _) => Some(fit.of(Certainty::High)),
-            // A type without a destructor has no length: what fits with one is of another type of the line.
-            (None, Destructor::Trivial) => None,
-            (None, _) => fits_with_length.then_some(Found { certainty: Certainty::Medium, ..found }),
-        }
+        let fit = fit(name, size, id, origin, Source::SourceLine);
+        fit.filter(|fit| fit.is_exact || shape == Shape::Any).map(|fit| fit.of(Certainty::High))
     };
     let whole = files.iter().find_map(|file| {
         let known = file.find(name)?;
         let id = known.id.map(|id| (file.clone(), id));
-        let alignment = known.id.map_or(0, |id| file.layouts.alignment(id));
         // A structure has one name, whichever of them the line uses. A template's may be long: there the line's is better.
         let own = known.id.map(|id| file.layouts.name(id)).filter(|own| !own.contains('<'));
-        of_size(
-            own.as_deref().unwrap_or(name),
-            known.size,
-            id,
-            alignment.max(u64::from(file.layouts.address_size)),
-        )
+        of_size(own.as_deref().unwrap_or(name), known.size, id)
     });
     if let Some(found) = whole {
         return vec![found];
@@ -471,8 +498,7 @@ fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<Progra
             if !is_named(&full, name) {
                 continue;
             }
-            let alignment = file.layouts.alignment(id).max(u64::from(file.layouts.address_size));
-            found.extend(of_size(&full, size, Some((file.clone(), id)), alignment));
+            found.extend(of_size(&full, size, Some((file.clone(), id))));
         }
     }
     found
@@ -515,15 +541,6 @@ fn is_unresolved(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
     name.contains('<') && !files.iter().any(has)
 }
 
-/// Whether both are one type. The name of one may leave out default template arguments.
-fn is_same_type(one: &Found, other: &Found) -> bool {
-    let is_of_one_file = match (&one.id, &other.id) {
-        (Some((file, id)), Some((other_file, other_id))) => Rc::ptr_eq(file, other_file) && id == other_id,
-        _ => false,
-    };
-    is_of_one_file || names::type_name_key(&one.name) == names::type_name_key(&other.name)
-}
-
 /// Each type once, as the surest evidence has it; the likeliest first. Of types that one name in the line leaves open, the
 /// likeliest is that which the function's variables name, too. Of several names in the line, any may be meant.
 fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
@@ -531,7 +548,7 @@ fn best(mut found: Vec<Found>, values: &Values) -> Vec<Found> {
     found.sort_by_key(|one| std::cmp::Reverse(rank(one)));
     let mut best: Vec<(Found, usize)> = Vec::new();
     for one in found {
-        match best.iter_mut().find(|(known, _)| is_same_type(known, &one)) {
+        match best.iter_mut().find(|(known, _)| known.is_same_type(&one)) {
             Some((_, times)) => *times += 1,
             None => best.push((one, 1)),
         }

@@ -7,6 +7,7 @@ use super::program_types::ProgramTypes;
 use crate::certainty::Certainty;
 use crate::heap::profile::Values;
 use crate::layout::TypeId;
+use crate::names;
 
 /// A type that blocks may have.
 #[derive(Debug, Clone)]
@@ -40,5 +41,16 @@ impl Found {
     /// Whether each of these blocks is one object.
     pub fn is_object(&self, values: &Values) -> bool {
         self.cookie == 0 && self.objects(values) == Some(values.peak_count)
+    }
+
+    /// Whether both are one type. The name of one may leave out default template arguments.
+    pub fn is_same_type(&self, other: &Found) -> bool {
+        let is_of_one_file = match (&self.id, &other.id) {
+            (Some((file, id)), Some((other_file, other_id))) => {
+                Rc::ptr_eq(file, other_file) && id == other_id
+            }
+            _ => false,
+        };
+        is_of_one_file || names::type_name_key(&self.name) == names::type_name_key(&other.name)
     }
 }

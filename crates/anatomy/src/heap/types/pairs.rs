@@ -5,11 +5,12 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::agreement::agree;
+use super::blocks::Blocks;
 use super::division::{Division, Sides};
 use super::found::Found;
 use super::model::{Amount, HeapType, Source, TypedHeap, TypedPair};
 use super::program_types::ProgramTypes;
-use super::side::{Blocks, TypedSide};
+use super::side::TypedSide;
 use super::summary::allocator_parts;
 use crate::certainty::Certainty;
 use crate::heap::profile::Values;
@@ -378,7 +379,7 @@ mod tests {
                 made: None,
                 values,
             };
-            Blocks { site, values, found: Some(found), candidates: Vec::new(), files }
+            Blocks { site, values, found: Some(found), candidates: Vec::new(), is_shared: false, files }
         });
         TypedSide { blocks: blocks.collect(), word: 8, remarks: Vec::new() }
     }

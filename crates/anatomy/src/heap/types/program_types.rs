@@ -91,6 +91,35 @@ impl ProgramTypes {
         layout::innermost_typedef(&self.layouts, *ids.iter().find(is_number)?)
     }
 
+    /// A template's instance with typedefs among its arguments as what they stand for: `Box<long>` for `Box<mylong>`. None if it has
+    /// none of these.
+    pub fn without_typedefs(&self, name: &str) -> Option<String> {
+        let of_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let open = name.find('<')?;
+        let (mut shown, mut rest) = (name[..open].to_owned(), &name[open..]);
+        while !rest.is_empty() {
+            let begin = rest.find(of_name).unwrap_or(rest.len());
+            shown += &rest[..begin];
+            rest = &rest[begin..];
+            let (word, behind) = rest.split_at(rest.find(|c| !of_name(c)).unwrap_or(rest.len()));
+            shown += self.typedef(word).as_deref().unwrap_or(word);
+            rest = behind;
+        }
+        (shown != name).then_some(shown)
+    }
+
+    /// What typedefs of that name, with or without a scope, stand for. None if they are of several types.
+    fn typedef(&self, name: &str) -> Option<String> {
+        let own = self.by_name.get(&names::type_name_key(name));
+        let all = own.or_else(|| self.by_plain_name.get(plain(name)))?;
+        let target = |id: &TypeId| match self.layouts.get(*id) {
+            Type::Typedef { .. } => Some(self.layouts.name(self.layouts.stripped(*id))),
+            _ => None,
+        };
+        let first = target(all.first()?)?;
+        all.iter().all(|id| target(id).as_ref() == Some(&first)).then_some(first)
+    }
+
     /// The only type of that name whose first template argument is the same: compilers write constants among the others in several
     /// ways, such as `(std::Policy)2` and `std::two`.
     fn with_first_argument(&self, name: &str) -> Option<TypeId> {

@@ -5,17 +5,20 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::heap::profile::{Profile, Values};
-use crate::heap::site::{Program, Site, SiteKey};
+use crate::heap::site::{Program, SiteKey};
 use crate::heap::stacks::Stacks;
 use crate::heap::symbols::{StackValues, Symbols};
 
-use super::allocator;
+use super::allocator::{self, Beside};
+use super::blocks::Blocks;
 use super::call_sites::CallSites;
 use super::found::Found;
 use super::library;
+use super::line_calls::{self, LineCall};
 use super::model::Source;
 use super::origin::{self, Origin};
 use super::program_types::{ProgramTypes, Programs};
+use super::stored_length::of_new_array;
 use crate::certainty::Certainty;
 
 /// What was recorded of one side.
@@ -30,21 +33,6 @@ pub struct Recording<'r> {
     pub program: &'r str,
     /// Wrappers of the allocator: their callers are the sites.
     pub through: &'r [String],
-}
-
-/// Blocks of one origin.
-#[derive(Debug, Clone)]
-pub struct Blocks {
-    /// The site.
-    pub site: Site,
-    /// How much.
-    pub values: Values,
-    /// The type, where it is one.
-    pub found: Option<Found>,
-    /// The types that are possible, the likeliest first.
-    pub candidates: Vec<Found>,
-    /// The files whose types they may have.
-    pub files: Vec<Rc<ProgramTypes>>,
 }
 
 /// One recording's blocks at the peak.
@@ -64,6 +52,7 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
     let program = Program::of(recording.profile, recording.program, recording.through);
     let origins = origin::origins(recording.stacks, recording.values, symbols, &program);
     let mut call_sites = CallSites::read(&origins, &program);
+    let mut line_calls = Vec::new();
     let mut side = TypedSide { blocks: Vec::new(), word: 0, remarks: Vec::new() };
     for origin in origins {
         let files = files(&origin, programs);
@@ -72,10 +61,12 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
             side.remark_on(recording.program, file);
         }
         let files: Vec<Rc<ProgramTypes>> = files.into_iter().map(|(_, file)| file).collect();
-        let (found, candidates) = type_of(&origin, &files, &mut call_sites);
+        let (found, candidates, line_call) = type_of(&origin, &files, &mut call_sites);
         let Origin { site, values, .. } = origin;
-        side.blocks.push(Blocks { site, values, found, candidates, files });
+        side.blocks.push(Blocks { site, values, found, candidates, is_shared: false, files });
+        line_calls.push(line_call);
     }
+    line_calls::withhold(&mut side.blocks, &line_calls);
     eliminate(&mut side.blocks);
     side
 }
@@ -87,19 +78,17 @@ fn eliminate(blocks: &mut [Blocks]) {
         by_site.entry(block.site.own_key()).or_default().push(index);
     }
     for indexes in by_site.into_values().filter(|indexes| indexes.len() > 1) {
+        let is_left = |block: &Blocks| block.found.is_none() && !block.is_shared;
         let of_line = |found: &&Found| found.source == Source::SourceLine;
         let found = indexes.iter().filter_map(|index| blocks[*index].found.as_ref());
         let taken: Vec<String> = found.filter(of_line).map(|found| found.name.clone()).collect();
-        for index in
-            indexes.iter().filter(|index| blocks[**index].found.is_none()).copied().collect::<Vec<_>>()
-        {
+        for index in indexes.iter().filter(|index| is_left(&blocks[**index])).copied().collect::<Vec<_>>() {
             let block = &mut blocks[index];
             let best =
                 block.candidates.first().map(|found| found.certainty).filter(|best| *best > Certainty::Low);
-            let mut left = block.candidates.iter().filter(|one| {
-                one.source == Source::SourceLine && Some(one.certainty) == best && !taken.contains(&one.name)
-            });
-            if let (Some(one), None) = (left.next(), left.next()) {
+            let is_possible = |one: &&Found| Some(one.certainty) == best && !taken.contains(&one.name);
+            let mut left = block.candidates.iter().filter(is_possible);
+            if let (Some(one), None) = (left.next().filter(|one| of_line(one)), left.next()) {
                 block.found = Some(Found { certainty: Certainty::Medium, ..one.clone() });
             }
         }
@@ -108,12 +97,18 @@ fn eliminate(blocks: &mut [Blocks]) {
 
 impl TypedSide {
     fn remark_on(&mut self, program: &str, file: &ProgramTypes) {
-        if file.layouts.describes_types || !self.remarks.is_empty() {
+        let unread: Vec<&str> = file.layouts.unread.iter().map(|unread| unread.reason.as_str()).collect();
+        if !self.remarks.is_empty() || file.layouts.describes_types && unread.is_empty() {
+            return;
+        }
+        if file.layouts.describes_types {
+            let reasons = unread.join("; ");
+            self.remarks
+                .push(format!("{program}: {reasons}; blocks that its code allocates may be without a type"));
             return;
         }
         let without =
             "only classes with virtual functions and what libraries allocate have types, none has a layout";
-        let unread: Vec<&str> = file.layouts.unread.iter().map(|unread| unread.reason.as_str()).collect();
         self.remarks.push(match (file.layouts.units, unread.as_slice()) {
             (0, _) => format!("{program} has no debug information: {without} (build it with -g)"),
             (_, []) => format!("{program} has debug information without types: {without} (build it with -g)"),
@@ -143,15 +138,15 @@ fn type_of(
     origin: &Origin,
     files: &[Rc<ProgramTypes>],
     call_sites: &mut CallSites,
-) -> (Option<Found>, Vec<Found>) {
+) -> (Option<Found>, Vec<Found>, Option<LineCall>) {
     if let Some(found) = library::buffer(origin) {
-        return (Some(found), Vec::new());
+        return (Some(found), Vec::new(), None);
     }
     if let Some(named) = allocator::named(origin.frames()) {
-        return (Some(by_name(named, origin, files)), Vec::new());
+        return (Some(by_name(named, origin, files)), Vec::new(), None);
     }
-    let candidates = call_sites.candidates(origin, files);
-    (decided(&candidates, &origin.values), candidates)
+    let (candidates, line_call) = call_sites.candidates(origin, files);
+    (decided(&candidates, &origin.values), candidates, line_call)
 }
 
 /// A type that the stack names, with its layout.
@@ -170,6 +165,15 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
         source: named.source,
         cookie: 0,
     };
+    match named.beside {
+        Beside::Length if found.size.is_some() => match of_new_array(found.clone(), &origin.values) {
+            Some(fitting) => return fitting,
+            None => found.size = None,
+        },
+        // How many of the elements it takes is not known.
+        Beside::ControlBlock => found.size = None,
+        _ => {}
+    }
     if found.objects(&origin.values).is_none() {
         // The name is certain; the size of that type does not fit, or is not known.
         found.certainty = Certainty::Medium;

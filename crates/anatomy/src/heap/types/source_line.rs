@@ -40,6 +40,18 @@ impl Mention {
         }
     }
 
+    /// The same with another name of the type, where the line has one.
+    pub fn with_name(self, other: impl Fn(&str) -> String) -> Mention {
+        match self {
+            Mention::Object(name) => Mention::Object(other(&name)),
+            Mention::Elements(name) => Mention::Elements(other(&name)),
+            Mention::One(name) => Mention::One(other(&name)),
+            Mention::Header(name) => Mention::Header(other(&name)),
+            Mention::Size(name) => Mention::Size(other(&name)),
+            mention => mention,
+        }
+    }
+
     /// The type's name, where the line has it.
     pub fn type_name(&self) -> Option<&str> {
         match self {
@@ -100,7 +112,7 @@ fn last_word(text: &str) -> &str {
     begin.map_or(text, |at| text[at..].trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_')))
 }
 
-/// What a line allocates. Comments and texts are not looked at. `is_pointer` says which variables are pointers.
+/// What a line allocates, once for each call. Comments and texts are not looked at. `is_pointer` says which variables are pointers.
 pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
     let code = without_texts(line);
     let mut found = Vec::new();
@@ -109,21 +121,26 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
             found.extend(made(&code[at + 3..]));
         }
     }
+    let mut measured_at = Vec::new();
     for (at, _) in code.match_indices("sizeof") {
         if is_word(&code, at, 6) && !is_of_another_call(&code[..at]) {
             let mention = measured(code[at + 6..].trim_start());
-            found.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
-                true => mention.in_a_sum(),
-                false if asks_for_one(&code, at, &is_pointer) => mention.alone(),
-                false => mention,
+            measured_at.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
+                true => (at, mention.in_a_sum()),
+                false if asks_for_one(&code, at, &is_pointer) => (at, mention.alone()),
+                false => (at, mention),
             }));
         }
     }
     // Of a sum, no term is the whole block.
-    if found.iter().any(Mention::is_in_a_sum) {
+    if measured_at.iter().any(|(_, mention)| mention.is_in_a_sum()) {
         found = found.into_iter().map(Mention::in_a_sum).collect();
+        measured_at = measured_at.into_iter().map(|(at, mention)| (at, mention.in_a_sum())).collect();
     }
-    found.dedup();
+    // A call may name a type several times.
+    let is_of_one_call = |from: usize, to: usize| !called(&code).any(|open| (from..to).contains(&open));
+    measured_at.dedup_by(|(at, mention), (before, known)| known == mention && is_of_one_call(*before, *at));
+    found.extend(measured_at.into_iter().map(|(_, mention)| mention));
     found
 }
 
@@ -514,6 +531,8 @@ mod tests {
             [object("Other"), object("Third")]
         );
         assert_eq!(mentions("f(new A, new B)"), [object("A"), object("B")]);
+        assert_eq!(mentions("f(new A, new A)"), [object("A"), object("A")]);
+        assert_eq!(mentions("p = malloc(sizeof(a)); q = malloc(sizeof(a));"), [one("a"), one("a")]);
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! The types of arrays and of lines with several calls: a stored length is no object, and of types that fit alike none is named.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::heap_types::{explained, objects, recorded, remarks, sums_are_exact, ABIS};
+use crate::laboratory::outcomes::skipped;
+use crate::laboratory::{output_of, Laboratory};
+
+#[test]
+fn a_stored_length_is_no_object_and_of_types_that_fit_alike_none_is_named() {
+    let lab = Laboratory::new();
+    // Clang has no C++ library of the other ABIs on some systems: its program is compared with itself.
+    for (compiler, others) in [("gcc", &ABIS[1..]), ("clang", &ABIS[..1])] {
+        if output_of(Command::new(compiler).arg("--version")).status != Some(0) {
+            return skipped("clang is not installed");
+        }
+        let made = |abi| recorded(&lab, compiler, "new_arrays.cpp", "-O1 -std=c++17", abi);
+        let first = made(ABIS[0]);
+        for abi in others {
+            let json = match compiler {
+                "gcc" => explained(&lab, &first, &made(*abi)),
+                _ => explained(&lab, &first, &first),
+            };
+            has_its_objects(&json, &format!("{compiler} {}: {:#}", abi.0, json["types"]["types"]));
+        }
+    }
+}
+
+fn has_its_objects(json: &Value, context: &str) {
+    sums_are_exact(json);
+    for (name, each) in [("Counted", 9), ("Plain", 9), ("Defaulted", 9), ("Aligned", 3)] {
+        assert_eq!(objects(json, name), [100 * each; 2], "{name} {context}");
+    }
+    let [gcc, clang] = ["Box<long int>", "Box<long>"].map(|name| objects(json, name));
+    assert_eq!([gcc[0] + clang[0], gcc[1] + clang[1]], [600; 2], "{context}");
+    assert_eq!(objects(json, "Box<Counted>"), [600; 2], "{context}");
+    // The blocks of each of these lines are of two types, which both have their size in every ABI.
+    let rows = json["types"]["types"].as_array().unwrap();
+    let is_named =
+        |name: &str| rows.iter().any(|row| row["type"].as_str().is_some_and(|own| own.starts_with(name)));
+    for name in ["Pair", "Five", "Single"] {
+        assert!(!is_named(name), "{name} {context}");
+    }
+}
+
+#[test]
+fn each_side_says_which_files_of_split_debug_information_are_missing() {
+    let lab = Laboratory::new();
+    lab.write(
+        "pair.c",
+        "#include <stdlib.h>\nstruct pair { void *a, *b; };\nstruct pair *make(int n) {\n    struct pair *made = calloc(n, sizeof *made);\n    return made;\n}\n",
+    );
+    lab.write("other.c", "#include <stdlib.h>\nvoid *other(void) { return malloc(7); }\n");
+    lab.write("third.c", "#include <stdlib.h>\nvoid *third(void) { return malloc(7); }\n");
+    lab.write(
+        "main.c",
+        "#include <stdlib.h>\nstruct pair *make(int);\nvoid *other(void), *third(void);\nint main(void) {\n    void *all[] = {make(9), other(), third()};\n    return !all[0];\n}\n",
+    );
+    let options = "-O0 -gsplit-dwarf pair.c other.c third.c";
+    let [of_a, of_b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "cc", "main.c", options, abi));
+    assert_eq!(remarks(&lab, &of_a), "[]");
+    let lose = |unit: &str| {
+        let files = std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().path());
+        let is_meant = |path: &std::path::PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.contains("x86-64") && name.ends_with(&format!("-{unit}.dwo"))
+        };
+        let file = files.into_iter().find(is_meant).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        file.file_name().unwrap().to_string_lossy().into_owned()
+    };
+    let first = lose("pair");
+    let said = remarks(&lab, &of_a);
+    assert!(
+        said.contains(&format!("{first}; blocks that its code allocates may be without a type")),
+        "{said}"
+    );
+    lose("third");
+    let json = explained(&lab, &of_a, &of_b);
+    let said = json["types"]["remarks"].as_array().unwrap();
+    let [only] = said.as_slice() else { panic!("{said:?}") };
+    let only = only.as_str().unwrap();
+    assert!(only.contains(&format!("{first}, and 1 other file; blocks")), "{only}");
+    assert_eq!(objects(&json, "pair")[1], 9, "{:#}", json["types"]["types"]);
+}
