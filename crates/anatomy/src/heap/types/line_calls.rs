@@ -9,13 +9,16 @@ use super::origin::Call;
 use crate::heap::site::SiteKey;
 use crate::heap::stacks::CodeAddress;
 
+/// Functions and lines in them that a line is inlined into.
+type Context = Vec<(String, Option<u32>)>;
+
 /// A call in a line that allocates.
 #[derive(Debug, Clone)]
 pub(super) struct LineCall {
     /// The code that it is.
     code: CodeAddress,
     /// The functions that the line is inlined into there, with their lines: each copy of the line has calls of its own.
-    copy: Vec<(String, Option<u32>)>,
+    copy: Context,
     /// How many calls in the line allocate, as its text has it.
     pub calls: usize,
     /// The types that fit the blocks, for each time that the line names one.
@@ -38,8 +41,7 @@ impl LineCall {
 /// Withholds a type that more calls of a line fit than the line names it for, where the line has other calls, too: which of the blocks
 /// are of another type is not known.
 pub(super) fn withhold(blocks: &mut [Blocks], calls: &[Option<LineCall>]) {
-    let mut lines: FxHashMap<(SiteKey, &[(String, Option<u32>)]), Vec<(usize, &LineCall)>> =
-        FxHashMap::default();
+    let mut lines: FxHashMap<(SiteKey, &Context), Vec<(usize, &LineCall)>> = FxHashMap::default();
     for (index, (block, call)) in blocks.iter().zip(calls).enumerate() {
         if let Some(call) = call.as_ref().filter(|_| block.found.as_ref().is_some_and(is_of_line)) {
             lines.entry((block.site.own_key(), &call.copy)).or_default().push((index, call));
