@@ -13,6 +13,7 @@ use crate::model::{
     Variant,
 };
 use crate::names::check_name;
+use crate::percentage;
 use crate::placeholder::{self, Stage};
 use crate::reported_metric::ReportedMetric;
 use crate::request::{check_paths, check_placeholders, Check, MetricWord, Request};
@@ -535,13 +536,7 @@ impl Request {
         if let Some(precision) =
             measure.precision.as_ref().filter(|precision| !(precision.value > 0.0 && precision.value < 1.0))
         {
-            let value = format!("{} %", precision.value * 100.0);
-            return Err(out_of_range(
-                &precision.location,
-                "precision",
-                "more than 0 % and less than 100 %",
-                &value,
-            ));
+            return Err(no_share(precision, "precision", "more than 0 % and less than 100 %"));
         }
         let location = Stopping {
             rounds: value(&measure.rounds),
@@ -566,13 +561,7 @@ impl Request {
             None => Ok(CONFIDENCE),
             // A value below one half is probably the error probability.
             Some(location) if !(0.5..1.0).contains(&location.value) => {
-                let value = format!("{} %", location.value * 100.0);
-                Err(out_of_range(
-                    &location.location,
-                    "confidence",
-                    "at least 50 % and less than 100 %",
-                    &value,
-                ))
+                Err(no_share(location, "confidence", "at least 50 % and less than 100 %"))
             }
             Some(location) => Ok(location.value),
         }
@@ -584,13 +573,7 @@ impl Request {
         match &self.measure.equal_within {
             None => Ok(EQUAL_WITHIN),
             Some(location) if !(location.value > 0.0 && location.value < 1.0) => {
-                let value = format!("{} %", location.value * 100.0);
-                Err(out_of_range(
-                    &location.location,
-                    "equal_within",
-                    "more than 0 % and less than 100 %",
-                    &value,
-                ))
+                Err(no_share(location, "equal_within", "more than 0 % and less than 100 %"))
             }
             Some(location) => Ok(location.value),
         }
@@ -607,6 +590,21 @@ fn out_of_range(location: &SourceLocation, key: &str, range: &str, value: &str) 
         range: range.to_owned(),
         value: value.to_owned(),
     })
+}
+
+/// A share outside its range. A number above 1 was most likely meant as a percentage: it is named as it was written, with the fix.
+fn no_share(given: &Located<f64>, key: &str, range: &str) -> RequestError {
+    let share = given.value;
+    let percent = match percentage::text(share) {
+        Some(text) => text.replace('%', " %"),
+        None => format!("{} %", share * 100.0),
+    };
+    let value = match share {
+        _ if share > 1.0 && share < 100.0 => format!("{share} ({percent}); for {share} % write \"{share}%\""),
+        _ if share > 1.0 => format!("{share} ({percent})"),
+        _ => percent,
+    };
+    out_of_range(&given.location, key, range, &value)
 }
 
 /// A path relative to the working directory.

@@ -254,6 +254,14 @@ fn the_ten_run_estimator_refuses_any_other_stopping_rule() {
     refused("rounds = 9", "rounds");
 }
 
+/// Shares that are none, and how they are named.
+const SHARES: [(&str, &str); 4] = [
+    ("\"0%\"", "0 %"),
+    ("\"100%\"", "100 %"),
+    ("2.5", "2.5 (250 %); for 2.5 % write \"2.5%\""),
+    ("950.0", "950 (95000 %)"),
+];
+
 #[test]
 fn stopping_rules_that_never_or_always_hold_are_refused() {
     refused_file("[measure]\nrounds = 0\n", "lua/widthwise.toml:4: \"rounds\" must be at least 1, not 0");
@@ -265,11 +273,11 @@ fn stopping_rules_that_never_or_always_hold_are_refused() {
         "[run]\ntimeout = \"0s\"\n",
         "lua/widthwise.toml:4: \"timeout\" must be longer than nothing, not 0s",
     );
-    for (precision, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
+    for (precision, shown) in SHARES {
         refused_file(
             &format!("[measure]\nprecision = {precision}\n"),
             &format!(
-                "lua/widthwise.toml:4: \"precision\" must be more than 0 % and less than 100 %, not {shown} %"
+                "lua/widthwise.toml:4: \"precision\" must be more than 0 % and less than 100 %, not {shown}"
             ),
         );
     }
@@ -285,15 +293,19 @@ fn a_confidence_below_one_half_is_refused() {
         "[measure]\nconfidence = 1.0\n",
         "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 100 %",
     );
+    refused_file(
+        "[measure]\nconfidence = 95.0\n",
+        "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 95 (9500 %); for 95 % write \"95%\"",
+    );
 }
 
 #[test]
 fn a_margin_of_equivalence_is_between_0_and_100_per_cent() {
-    for (margin, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
+    for (margin, shown) in SHARES {
         refused_file(
             &format!("[measure]\nequal_within = {margin}\n"),
             &format!(
-                "lua/widthwise.toml:4: \"equal_within\" must be more than 0 % and less than 100 %, not {shown} %"
+                "lua/widthwise.toml:4: \"equal_within\" must be more than 0 % and less than 100 %, not {shown}"
             ),
         );
     }
