@@ -14,10 +14,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use widthwise_experiment::role::control_of;
-use widthwise_experiment::scale::{Cell, GroupRun, Purpose};
+use widthwise_experiment::scale::{Cell, GroupRun, Moment, Purpose};
 
 use crate::scaling::{ratio, Figure, Terms, Unfitted};
-use runs::{failed, sound, unless, withheld, SECOND};
+use runs::{failed, highest, sound, unless, withheld, SECOND};
 use smt::smt;
 use table::table;
 
@@ -85,6 +85,32 @@ fn rates(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell) -> Re
     ratio(&pairs, terms, &["throughput"])
 }
 
+/// The moment of most memory in each memory round of a cell.
+fn moments<'a>(runs: &'a [GroupRun], cell: &'a Cell) -> BTreeMap<u32, &'a Moment> {
+    let sound = sound(runs, cell, Purpose::Memory);
+    sound.filter_map(|run| Some((run.round, highest(run.memory.as_ref())?))).collect()
+}
+
+/// The memory of one cell over another's, within memory rounds: of the process tree. Campaigns recorded without it have PSS, which divides
+/// the pages of a file among all processes of the machine that map it: more map the libraries of one ABI than those of another, so that
+/// it compares a variant with itself alone.
+fn memory_ratio(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell) -> Option<Figure> {
+    let name = format!("{cell} beside {other}");
+    let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
+    let (own, theirs) = (moments(runs, cell), moments(runs, other));
+    let has_trees = own.values().chain(theirs.values()).all(|moment| moment.tree.is_some());
+    if !has_trees && cell.variant != other.variant {
+        return None;
+    }
+    let memory = |moment: &Moment| moment.tree.filter(|_| has_trees).unwrap_or(moment.pss) as f64;
+    let pairs: Vec<(f64, f64)> = own
+        .iter()
+        .filter_map(|(round, moment)| Some((memory(moment), memory(theirs.get(round)?))))
+        .filter(|(own, theirs)| *own > 0.0 && *theirs > 0.0)
+        .collect();
+    ratio(&pairs, terms, &["memory"]).ok()
+}
+
 fn comparisons(question: Question, runs: &[GroupRun], tables: &[Table]) -> Vec<Comparison> {
     let plan = question.plan;
     let mut all = Vec::new();
@@ -110,18 +136,7 @@ fn comparisons(question: Question, runs: &[GroupRun], tables: &[Table]) -> Vec<C
             }
             for other in others {
                 let throughput = throughput_ratio(question, runs, &cell, &other);
-                let theirs = tables
-                    .iter()
-                    .find(|t| {
-                        t.variant == other.variant && t.mode == other.mode && t.placement == other.placement
-                    })
-                    .and_then(|t| t.rows.iter().find(|r| r.processes == other.processes))
-                    .and_then(|r| r.memory.as_ref());
-                let memory = row
-                    .memory
-                    .as_ref()
-                    .zip(theirs)
-                    .and_then(|(own, theirs)| own.ratio(theirs, cell.variant == other.variant));
+                let memory = memory_ratio(question, runs, &cell, &other);
                 let is_withheld = matches!(throughput, Err(Unfitted::Withheld(_)));
                 if throughput.is_ok() || is_withheld || memory.is_some() {
                     all.push(Comparison { cell: cell.clone(), baseline: other, throughput, memory });

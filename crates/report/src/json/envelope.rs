@@ -216,6 +216,8 @@ pub struct ScalingVerdict {
     pub cell: Cell,
     pub baseline_cell: Cell,
     pub memory_ratio: Option<f64>,
+    pub memory_low: Option<f64>,
+    pub memory_high: Option<f64>,
 }
 
 /// The campaign's folder and command line.

@@ -74,6 +74,7 @@ fn verdict(scaling: &Scaling, comparison: &Comparison) -> VerdictNote {
     let (verdict, reason) = judged(scaling, comparison);
     let figure = comparison.throughput.as_ref().ok();
     let bounds = figure.and_then(|figure| figure.bounds);
+    let of_memory = comparison.memory.and_then(|memory| memory.bounds);
     VerdictNote {
         metric: "throughput",
         unit: match scaling.plan.work(comparison.cell.mode).unit() {
@@ -94,7 +95,9 @@ fn verdict(scaling: &Scaling, comparison: &Comparison) -> VerdictNote {
         of_kind: VerdictFields::Scaling(ScalingVerdict {
             cell: comparison.cell.clone(),
             baseline_cell: comparison.baseline.clone(),
-            memory_ratio: comparison.memory,
+            memory_ratio: comparison.memory.map(|memory| memory.estimate),
+            memory_low: of_memory.map(|ends| ends.low),
+            memory_high: of_memory.map(|ends| ends.high),
         }),
     }
 }

@@ -344,8 +344,8 @@ fn comparisons(report: &Scaling) -> Vec<String> {
                 let remark = remark(report, figure, word(report, &comparison.throughput));
                 parts.push(format!("throughput {}{remark}", signed(&less_one(figure))));
             }
-            if let Some(memory) = comparison.memory {
-                parts.push(format!("memory {} %", with_sign(memory - 1.0, 1)));
+            if let Some(memory) = &comparison.memory {
+                parts.push(format!("memory {}", signed(&less_one(memory))));
             }
             format!(
                 "{} beside {}: {}.",

@@ -213,7 +213,7 @@ pub struct Comparison {
     /// Its throughput over the other's.
     pub throughput: Result<Figure, Unfitted>,
     /// Its memory over the other's.
-    pub memory: Option<f64>,
+    pub memory: Option<Figure>,
 }
 
 /// How many of a variant fit into the memory.
@@ -245,16 +245,6 @@ impl Capacity {
 }
 
 impl RowMemory {
-    /// The memory compared with that of another variant, or of the same variant in another mode or placement. PSS divides
-    /// the pages of a file among all processes of the machine that map it: more map the libraries of one ABI than those of
-    /// another.
-    pub fn ratio(&self, other: &RowMemory, is_same_variant: bool) -> Option<f64> {
-        match (self.tree, other.tree) {
-            (Some(own), Some(theirs)) => Some(own / theirs),
-            _ => is_same_variant.then(|| self.pss / other.pss),
-        }
-    }
-
     /// Whether the system's figures are usable: the rest of the machine changed by less than a twentieth.
     pub fn system_is_telling(&self) -> bool {
         self.system_anonymous > 0.0 && self.system_drift < 0.05 * self.anonymous

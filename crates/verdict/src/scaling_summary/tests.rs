@@ -4,7 +4,7 @@ use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::{CpuWait, GroupRun, MemberMemory, Memory, Mode, Moment, Plan, Purpose};
 
 use super::{summarise, Question, Summary, Table};
-use crate::scaling::{Cause, Unfitted};
+use crate::scaling::{Cause, Figure, Unfitted};
 
 /// A job or child begins in this time, and needs this time for an event; nanoseconds.
 const START: u64 = 1_000_000;
@@ -318,11 +318,31 @@ fn memory_of_variants_does_not_depend_on_who_else_maps_their_libraries() {
         summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs)
     };
     let found = with(true);
-    assert_eq!(found.comparisons[0].memory, Some(1.0));
+    assert_eq!(found.comparisons[0].memory, Some(Figure { estimate: 1.0, bounds: None, rounds: 1 }));
     let memory = found.tables[1].rows[0].memory.clone().unwrap();
     assert_eq!((memory.tree, memory.runtime), (Some(11_000_000.0), 20_000.0));
     // Campaigns recorded before have PSS alone, which says nothing of variants.
     assert_eq!(with(false).comparisons[0].memory, None);
+}
+
+#[test]
+fn the_ratio_of_memory_has_an_interval_of_as_many_rounds_as_throughput_needs() {
+    let of = |rounds_of_memory: u64| {
+        let mut runs = rounds(&[("a", 1), ("b", 1)]);
+        for round in 0..rounds_of_memory {
+            // The rounds differ, and so a little do the ratios, about 1.5.
+            let size = 10_000_000 + 500_000 * round;
+            let number = 8 + round as u32;
+            runs.push(memory_run("a", number, 1, size, 0));
+            runs.push(memory_run("b", number, 1, size * 3 / 2 + 10_000 * round, 0));
+        }
+        summary(Mode::Jobs, &[1], 20, &["a", "b"], &[], &runs).comparisons[0].memory.unwrap()
+    };
+    let known = of(6);
+    let bounds = known.bounds.unwrap();
+    assert!(bounds.low < known.estimate && known.estimate < bounds.high, "{known:?}");
+    assert!(bounds.low > 1.4 && bounds.high < 1.5 && known.rounds == 6, "{known:?}");
+    assert_eq!((of(5).bounds, of(5).rounds), (None, 5));
 }
 
 #[test]
