@@ -16,6 +16,10 @@ pub const NEAR_PEAK: f64 = 0.8;
 /// The least share of the peak at which a reading counts as one of the peak.
 pub const AT_PEAK: f64 = 0.95;
 
+/// By so many bytes for each CPU that a process ran on its resident size in the kernel's accounts may lag: since Linux 6.2 a CPU adds up to
+/// 32 pages of each of three kinds before the others see them (`lib/percpu_counter.c`, `percpu_counter_batch`).
+pub const RSS_LAG: u64 = 3 * 32 * 4096;
+
 /// The use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {

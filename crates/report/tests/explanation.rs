@@ -154,6 +154,7 @@ fn memory(metric: &'static str, origin: Origin) -> Memory {
         heap: Vec::new(),
         variables: Vec::new(),
         top: 10,
+        lag: 0,
         missing: Vec::new(),
         remarks: Vec::new(),
     }
@@ -214,6 +215,17 @@ fn the_memory_of_a_tree_is_explained_by_what_was_measured_of_it() {
     assert!(text.contains("Page tables are no part of tree peak."), "{text}");
     let (reason, _) = of("max_rss", Origin::Series);
     assert!(reason.starts_with("max RSS is from the timed rounds"), "{reason}");
+}
+
+#[test]
+fn what_is_not_explained_may_be_what_the_kernels_account_lags_by() {
+    let reason = |metric, lag| Memory { lag, ..memory(metric, Origin::Series) }.reason(metric).unwrap();
+    let lagging = "the kernel's account of max RSS may lag by 393 kB";
+    assert!(reason("max_rss", 393_216).contains(lagging), "{}", reason("max_rss", 393_216));
+    // The difference is of 1000 bytes.
+    assert!(!reason("max_rss", 999).contains("may lag"));
+    // The peak of a tree is read elsewhere.
+    assert!(!reason("tree_peak", 393_216).contains("may lag"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod resident;
 
 use serde_json::{json, Value};
 use widthwise_anatomy::heap::Composition;
+use widthwise_experiment::units::Quantity;
 
 use super::parts::{of_parts, points};
 use crate::explanation::model::{Measured, Part, Section};
@@ -38,6 +39,8 @@ pub struct Memory {
     pub variables: Vec<Variable>,
     /// Parts that the text shows.
     pub top: usize,
+    /// By so many bytes the kernel's account of max RSS may lag; 0 where it is exact.
+    pub lag: u64,
     /// How the rest becomes known: what is missing, and the command that adds it.
     pub missing: Vec<String>,
     /// What a reader must know.
@@ -52,6 +55,38 @@ impl Memory {
             breakdown::parts(measured, self.resident.as_ref(), heap.as_ref(), variables, recordings);
         parts.sort_by_key(|part| std::cmp::Reverse(part.amount.unsigned_abs()));
         parts
+    }
+
+    /// That the rest is within what the kernel's account may lag by, where it is.
+    fn within_lag(&self, metric: &str) -> Option<String> {
+        let rest = self.measured.difference() - self.all().iter().map(|part| part.amount).sum::<i64>();
+        let is_within = metric == "max_rss" && rest != 0 && rest.unsigned_abs() <= self.lag;
+        is_within.then(|| {
+            format!(
+                "the kernel's account of max RSS may lag by {}, as each CPU adds up some pages before it is told, and this is within \
+                 that; `--exit-stop` reads it exactly",
+                Quantity { value: self.lag as f64, unit: self.measured.unit }
+            )
+        })
+    }
+
+    /// Why the parts are of other runs than the metric.
+    fn of_other_runs(&self, metric: &str) -> Option<String> {
+        let origin = self.resident.as_ref()?[0].origin;
+        let is_tree = metric == "tree_peak";
+        let of = match (is_tree, origin) {
+            (true, Origin::Series) => {
+                "is typical of all memory rounds, and the parts are from the largest reading of one run of each variant"
+            }
+            (true, Origin::Recording) => "is from the memory rounds, and the parts are from recorded runs",
+            (false, Origin::Series) => "is from the timed rounds, and the parts are from runs of the memory series",
+            (false, Origin::Recording) => "is from the timed rounds, and the parts are from recorded runs",
+        };
+        let metric = noun(metric);
+        Some(match self.measured.is_bounded() {
+            true => format!("{metric} {of}; the lower bounds of {metric} count here"),
+            false => format!("{metric} {of}: their peaks differ by this much"),
+        })
     }
 
     /// Where the parts are from.
@@ -96,21 +131,9 @@ impl Section for Memory {
         if !self.missing.is_empty() {
             return Some(self.missing.join(" "));
         }
-        let origin = self.resident.as_ref()?[0].origin;
-        let is_tree = metric == "tree_peak";
-        let of = match (is_tree, origin) {
-            (true, Origin::Series) => {
-                "is typical of all memory rounds, and the parts are from the largest reading of one run of each variant"
-            }
-            (true, Origin::Recording) => "is from the memory rounds, and the parts are from recorded runs",
-            (false, Origin::Series) => "is from the timed rounds, and the parts are from runs of the memory series",
-            (false, Origin::Recording) => "is from the timed rounds, and the parts are from recorded runs",
-        };
-        let metric = noun(metric);
-        Some(match self.measured.is_bounded() {
-            true => format!("{metric} {of}; the lower bounds of {metric} count here"),
-            false => format!("{metric} {of}: their peaks differ by this much"),
-        })
+        let reasons: Vec<String> =
+            self.of_other_runs(metric).into_iter().chain(self.within_lag(metric)).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     fn text(&self, width: usize, palette: &Palette) -> String {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
+use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK, RSS_LAG};
 use widthwise_experiment::metric;
+use widthwise_experiment::model::Cpus;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
 use widthwise_measure::passes::heap::LargestReading;
@@ -81,6 +82,7 @@ impl Sources<'_> {
             }
         }
         let recordings = self.recordings(resident.as_ref());
+        let lag = self.lag();
         let Sources { heap, variables, top, .. } = self;
         let heap = if allocated.is_some() { heap } else { Vec::new() };
         Some(Memory {
@@ -92,9 +94,24 @@ impl Sources<'_> {
             heap,
             variables,
             top,
+            lag,
             missing,
             remarks,
         })
+    }
+
+    /// By how much the kernel's account of max RSS may lag behind a program on the CPUs that it was given.
+    fn lag(&self) -> u64 {
+        let launch = &self.comparison.campaign.experiment.launch;
+        let of_machine =
+            || self.comparison.campaign.machine["topology"]["allowed"].as_array().map_or(1, Vec::len);
+        let cpus = match &launch.cpus {
+            _ if launch.exit_stop => 0,
+            Cpus::Auto => 1,
+            Cpus::Any => of_machine(),
+            Cpus::List(cpus) => cpus.len(),
+        };
+        RSS_LAG * cpus as u64
     }
 
     fn command(&self, flag: &str, does: &str) -> String {
