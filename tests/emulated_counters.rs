@@ -331,6 +331,8 @@ fn a_variant_that_cannot_be_emulated_has_a_reason_and_keeps_its_times() {
     let lab = Laboratory::new();
     let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
                 if (!fork()) _exit(0);\n    wait(0);\n    return puts(\"x\") < 0;\n}\n";
+    let left = "#include <stdio.h>\n#include <unistd.h>\nint main(void) {\n    \
+                if (!fork()) return pause();\n    return puts(\"x\") < 0;\n}\n";
     // A value that needs 80 bits: valgrind computes with 64 (its manual, "Limitations").
     let wide = "#include <stdio.h>\nint main(void) {\n    volatile long double x = 1, y = 3;\n    \
                 return printf(\"%.25Lg\\n\", x / y) < 0;\n}\n";
@@ -339,6 +341,7 @@ fn a_variant_that_cannot_be_emulated_has_a_reason_and_keeps_its_times() {
                   return puts(\"x\") < 0;\n}\n";
     for (source, reason) in [
         (fork, "it forks without executing another program"),
+        (left, "1 of its 2 processes left no counts: valgrind writes them when a process ends"),
         // Of valgrind's words the last, not a warning of cachegrind's before them.
         (itself, "does the program execute /proc/self/exe?"),
         (wide, "under valgrind its output is not what it is outside"),

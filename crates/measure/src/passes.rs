@@ -6,6 +6,7 @@ mod counted_rounds;
 mod deviations;
 pub mod emulated_counters;
 pub mod emulated_machine;
+mod emulated_processes;
 pub mod functions;
 pub mod heap;
 pub mod memory;

@@ -223,6 +223,10 @@ fn why_open(metric: Metric) -> &'static str {
             "some of its runs, or of the baseline's, have children that nobody waits for, and no account includes \
              those"
         }
+        _ if metric.can_be_emulated() => {
+            "in some of its runs, or of the baseline's, a process executes another program in its place (execve), and \
+             valgrind does not write what it counted before"
+        }
         _ => {
             "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
              much"

@@ -96,7 +96,11 @@ fn amounts_without_an_upper_bound_are_not_compared() {
         assert_eq!((verdict.word, verdict.ratio), (Word::Withheld, None));
         assert!(reason(&verdict).contains("children that nobody waits for"), "{verdict:?}");
     }
-    for (metric, why) in [("tree_peak", "nothing says how much"), ("peak_virtual", "an execve replaced")] {
+    for (metric, why) in [
+        ("tree_peak", "nothing says how much"),
+        ("peak_virtual", "an execve replaced"),
+        ("instructions", "a process executes another program in its place"),
+    ] {
         let mut laid = Laid::new(&["x32"], &[metric], 12);
         laid.read_alike(metric, 1.0e6);
         let reading = laid.run("x32", 4).sample.get_mut(metric).expect("a reading");

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::passes::emulated_processes::{is_routine, Processes};
 use crate::passes::valgrind;
 use crate::run::result::RunError;
 
@@ -78,8 +79,10 @@ const MOST_LINE: usize = 1 << 16;
 pub(super) struct Heard {
     /// The calls that the vDSO would have answered.
     pub calls: Calls,
-    /// What valgrind says beside the calls: why it fails.
+    /// What valgrind says beside the calls and what it says of every process: why it fails.
     pub text: String,
+    /// The processes.
+    pub processes: Processes,
 }
 
 /// Listens to valgrind's log.
@@ -156,8 +159,9 @@ impl Heard {
     /// that a line may have thirds of two processes.
     fn line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
+        self.processes.hear(&line);
         if !line.contains("SYSCALL[") {
-            if self.text.len() + line.len() <= MOST_TEXT {
+            if !is_routine(&line) && self.text.len() + line.len() <= MOST_TEXT {
                 self.text.push_str(&line);
             }
             return;

@@ -2,7 +2,7 @@
 //! cachegrind runs every participant. Nothing of them is timed, addresses are fixed and the environment is not padded, so
 //! that a program that does the same each time counts the same each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use widthwise_experiment::outcome::{Ending, Reading, Source};
@@ -14,6 +14,7 @@ use crate::output::earlier::Earlier;
 use crate::passes::clock_calls::{self, Calls, Heard, Listener, Uncounted};
 use crate::passes::counted_rounds::CountedRounds;
 use crate::passes::deviations::{self, missing_of, Deviations};
+use crate::passes::emulated_processes::{Extent, Processes};
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -42,7 +43,8 @@ pub fn clock_widens(metric: &Metric) -> bool {
 }
 
 const CACHEGRIND: Tool = Tool {
-    options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes"],
+    // `-v` takes back the `-q` of all tools: each program that is executed is named in the log.
+    options: &["--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--trace-children=yes", "-v"],
     has_caches: true,
     file: "--cachegrind-out-file",
 };
@@ -109,13 +111,7 @@ fn run(
     let folder = plan.folder.join("scratch").join("emulated");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let (mut result, heard) = match counts_executed(&emulation.metrics) {
-        true => listened_to(plan, start, &folder, limits, runner, cancelled)?,
-        false => {
-            let emulated = valgrind::before(start, &CACHEGRIND, &[], &folder);
-            (runner.run(&emulated, 0, &plan.cpus, limits, cancelled)?, Heard::default())
-        }
-    };
+    let (mut result, heard) = listened_to(plan, start, &folder, limits, runner, cancelled)?;
     result.sample.clear();
     result.processes = None;
     result.remarks.clear();
@@ -136,10 +132,10 @@ fn run(
         (Some(here), Some(outside)) if here != outside => {
             Err("under valgrind its output is not what it is outside".to_owned())
         }
-        _ => counted(&folder, valgrind::runtime_of(start).is_some()),
+        _ => counted(&folder, valgrind::runtime_of(start).is_some(), &heard.processes),
     };
     match counted {
-        Ok(events) => {
+        Ok((events, extent)) => {
             let deviations = match known.get(&participant.name) {
                 Some((earlier, deviations)) if *earlier == events => Ok(*deviations),
                 _ => deviations_of(emulation, start, runner, cancelled)?,
@@ -148,10 +144,25 @@ fn run(
                 known.insert(participant.name.clone(), (events.clone(), deviations));
             }
             fill(&mut result, &emulation.metrics, events, deviations, heard.calls);
+            if extent == Extent::AtLeast {
+                open_above(&mut result);
+            }
         }
         Err(reason) => result.ending = Ending::SpawnFailed { reason: format!("not emulated: {reason}") },
     }
     Ok(result)
+}
+
+/// Of what a process executed before it executed another program in its place there are no counts.
+fn open_above(result: &mut RunResult) {
+    for reading in result.sample.values_mut() {
+        reading.upper = Some(f64::INFINITY);
+    }
+    result.remarks.push(
+        "has emulated counts that are lower bounds: a process of it executes another program in its place (execve), and \
+         valgrind does not write what it counted before"
+            .to_owned(),
+    );
 }
 
 /// Whether a metric of what is executed is among these.
@@ -265,24 +276,18 @@ fn reading(metric: &str, counts: &[Count], calls: Calls) -> Reading {
 }
 
 /// The events of every process of a run, added up.
-fn counted(folder: &Path, through_runtime: bool) -> Result<Events, String> {
+fn counted(folder: &Path, through_runtime: bool, processes: &Processes) -> Result<(Events, Extent), String> {
     let mut sum = Events::new();
-    let mut commands = Vec::new();
+    let mut written = BTreeSet::new();
     let mut runtime_seen = false;
     let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
+        let entry = entry.map_err(unreadable)?;
+        // Its name is the process's number.
+        written.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        let text = std::fs::read(entry.path()).map_err(unreadable)?;
         let text = String::from_utf8_lossy(&text);
         let (command, events) = totals(&text).ok_or("valgrind's counts are not whole")?;
-        // After fork(2) the child goes on counting from where its parent stood, and says all of it again. A child that
-        // executes another program begins anew.
-        if commands.contains(&command) {
-            return Err(
-                "it forks without executing another program, and valgrind counts what came before the fork \
-                        twice"
-                    .to_owned(),
-            );
-        }
         let own = of_runtime(&text, &command);
         runtime_seen |= own.is_some();
         let own = own.unwrap_or_default().into_iter().chain(std::iter::repeat(0));
@@ -291,15 +296,12 @@ fn counted(folder: &Path, through_runtime: bool) -> Result<Events, String> {
             sum.program += count.saturating_sub(own);
             sum.runtime += own;
         }
-        commands.push(command);
     }
-    if commands.is_empty() {
-        return Err("valgrind left no counts".to_owned());
-    }
+    let extent = processes.extent(&written)?;
     if through_runtime && !runtime_seen {
         return Err("the x32 runtime's own work cannot be separated from the program's".to_owned());
     }
-    Ok(sum)
+    Ok((sum, extent))
 }
 
 /// The command and the sums of one process: `cmd: …`, `events: Ir I1mr …`, and at the end `summary: 5128200 1109 …`.
@@ -351,19 +353,36 @@ mod tests {
         assert_eq!(totals("cmd: x\nevents: Ir\n"), None);
     }
 
+    /// The processes in which valgrind began so often.
+    fn begun_in(begun: &[u32]) -> Processes {
+        let mut processes = Processes::default();
+        begun.iter().for_each(|process| processes.hear(&format!("=={process}== Parent PID: 0")));
+        processes
+    }
+
     #[test]
     fn processes_add_up_and_a_fork_that_would_count_twice_is_reported() {
         let folder = tempfile::tempdir().unwrap();
+        let counted = |begun: &[u32]| counted(folder.path(), false, &begun_in(begun));
         let write = |name: &str, command: &str, count: u64| {
             let text = format!("cmd: {command}\nevents: Ir\nsummary: {count}\n");
             std::fs::write(folder.path().join(name), text).unwrap();
         };
-        assert!(counted(folder.path(), false).unwrap_err().contains("no counts"));
+        assert!(counted(&[1]).unwrap_err().contains("no counts"));
         write("1", "sh -c x", 10);
         write("2", "x", 5);
-        assert_eq!(counted(folder.path(), false).unwrap()["Ir"], Count { program: 15, runtime: 0 });
+        let sum = |program| Count { program, runtime: 0 };
+        assert_eq!(
+            counted(&[1, 2]).map(|(events, extent)| (events["Ir"], extent)),
+            Ok((sum(15), Extent::Whole))
+        );
         write("3", "sh -c x", 12);
-        assert!(counted(folder.path(), false).unwrap_err().contains("forks without"));
+        assert!(counted(&[1, 2]).unwrap_err().contains("forks without"));
+        // Two processes that execute the same command.
+        let (events, extent) = counted(&[1, 2, 3]).unwrap();
+        assert_eq!((events["Ir"], extent), (sum(27), Extent::Whole));
+        assert!(counted(&[1, 2, 3, 4]).unwrap_err().contains("1 of its 4 processes"));
+        assert_eq!(counted(&[1, 2, 3, 3]).map(|(_, extent)| extent), Ok(Extent::AtLeast));
     }
 
     #[test]
@@ -373,14 +392,15 @@ mod tests {
         let own = "fl=???\nfn=???\n0 30 4\nfn=door\n0 5 1\n7 2\nfn=x32_main\n0 900 60\n";
         write("1", &format!("cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\n{own}summary: 937 65\n"));
         write("2", "cmd: /bin/true\nevents: Ir Bc\nfl=???\nfn=main\n0 7 2\nsummary: 7 2\n");
-        let events = counted(folder.path(), true).unwrap();
+        let (events, _) = counted(folder.path(), true, &begun_in(&[1, 2])).unwrap();
         assert_eq!(events["Ir"], Count { program: 30 + 7, runtime: 907 });
         assert_eq!(events["Bc"], Count { program: 4 + 2, runtime: 61 });
         // Without its symbols there would be no telling.
         std::fs::remove_file(folder.path().join("1")).unwrap();
         write("3", "cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\nfl=???\nfn=???\n0 937 65\nsummary: 937 65\n");
-        assert!(counted(folder.path(), true).unwrap_err().contains("cannot be separated"));
-        assert!(counted(folder.path(), false).is_ok());
+        let others = begun_in(&[2, 3]);
+        assert!(counted(folder.path(), true, &others).unwrap_err().contains("cannot be separated"));
+        assert!(counted(folder.path(), false, &others).is_ok());
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl<'a> Recorder<'a> {
     /// Whether some reading of a participant in one of these metrics has two bounds.
     pub fn has_bounds(&self, name: &str, metrics: &[Metric]) -> bool {
         let is_bounded = |run: &Run, metric: &Metric| {
-            run.sample.get(metric.name).is_some_and(|reading| reading.upper.is_some())
+            run.sample.get(metric.name).is_some_and(|reading| reading.upper.is_some_and(f64::is_finite))
         };
         let mut own = self.runs.iter().filter(|run| run.variant == name);
         own.any(|run| metrics.iter().any(|metric| is_bounded(run, metric)))
