@@ -426,6 +426,77 @@ fn a_better_order_behind_bases_has_the_size_that_the_compiler_gives_it() {
     }
 }
 
+/// Of a member that others may overlap, an empty one needs no bytes, and the padding of one that is no plain data has the next members.
+/// Debug information does not say which members are so: an order is the compiler's whether they are or not.
+#[test]
+fn a_better_order_of_members_that_may_overlap_has_the_size_that_the_compiler_gives_it() {
+    const TYPES: &str = "struct Nothing {}; struct Empty { [[no_unique_address]] Nothing n; }; struct Plain { int a; char b; };\n\
+        struct Own { Own(); int a; char b; }; struct Long { ~Long(); double d; char c; }; struct OfOwn : Own { char x; };\n\
+        struct Within { Within(); int q; [[no_unique_address]] Own own; };\n";
+    const BASES: [&str; 4] = ["", ": Own", ": Within", ": Plain"];
+    const FIELDS: [&[&str]; 9] = [
+        &["char c", "M Own m", "double d", "char e", "int i"],
+        &["char c", "M Own m", "char e", "double d", "char f", "double g"],
+        &["M Own m", "double d", "char c"],
+        &["char c", "M Long l", "int i", "M Own m", "short s", "double d"],
+        &["Nothing a", "M Nothing b", "int i", "char c", "double d", "char e"],
+        &["char c", "double d", "M Empty a", "char e"],
+        &["short s", "M OfOwn m", "double d", "char c", "M Within w", "char e"],
+        &["char c", "M Plain m", "double d", "char e"],
+        &["M Nothing a", "char c", "M Own m", "M Empty b", "double d", "char e"],
+    ];
+    let structure = |name: &str, base: &str, fields: &[&str]| {
+        format!("struct {name} {base} {{ {}; }}; {name} *of_{name}; unsigned size({name} &it) {{ return sizeof(it); }}\n", fields.join("; "))
+    };
+    let all: Vec<(String, &str, Vec<String>)> = (0..BASES.len() * FIELDS.len() * 2)
+        .map(|number| {
+            let attribute = if number % 2 == 0 { "[[no_unique_address]] " } else { "" };
+            let fields = FIELDS[number / 2 % FIELDS.len()].iter().map(|field| field.replace("M ", attribute));
+            (format!("S{number}"), BASES[number / 2 / FIELDS.len()], fields.collect())
+        })
+        .collect();
+    let programs = Programs::new();
+    let text = |all: &[(String, &str, Vec<String>)]| -> String {
+        let structures = all.iter().map(|(name, base, fields)| {
+            structure(name, base, &fields.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+        std::iter::once(TYPES.to_owned()).chain(structures).collect()
+    };
+    programs.write("overlaps.cc", &text(&all));
+    for compiler in ["g++", "clang++"].into_iter().filter(|compiler| is_installed(compiler)) {
+        let read = |source: &str, option: &str| {
+            layout::read(&programs.build(compiler, source, &["-std=c++20", option]), 1).unwrap()
+        };
+        let baseline = read("overlaps.cc", "-m64");
+        for (_, option) in &ABIS[1..] {
+            let variant = read("overlaps.cc", option);
+            let (mut orders, mut then) = (Vec::new(), Vec::new());
+            for (name, base, fields) in &all {
+                let (a, b) = (type_named(&baseline, name), type_named(&variant, name));
+                let Some(order) = layout::better(&baseline, a, &variant, b) else { continue };
+                let of =
+                    |member: &String| fields.iter().find(|field| field.rsplit(' ').next() == Some(member));
+                let fields: Vec<String> = order.members.iter().filter_map(of).cloned().collect();
+                then.push((name.clone(), *base, fields));
+                orders.push((name, order));
+            }
+            assert!(orders.len() > 12, "{compiler} {option}: {}", orders.len());
+            // Both have the places of a member that keeps its padding: whether a `char` could be in it is left open.
+            let open = ["S4", "S5"].map(|name| {
+                layout::find(&baseline, type_named(&baseline, name), &variant, type_named(&variant, name))
+            });
+            assert_eq!(open, [Some(layout::Found::Open), Some(layout::Found::Open)], "{compiler} {option}");
+            programs.write("overlaps_ordered.cc", &text(&then));
+            let [first, second] = ["-m64", *option].map(|option| read("overlaps_ordered.cc", option));
+            for (name, order) in orders {
+                let sizes = (first.size(type_named(&first, name)), second.size(type_named(&second, name)));
+                let given = (order.baseline_size, order.variant_size);
+                assert_eq!(given, sizes, "{compiler} {option} {name}: {order:?}");
+            }
+        }
+    }
+}
+
 /// The virtual table says where a virtual base is: its first word is the offset (Itanium C++ ABI, 2.5.2).
 #[test]
 fn virtual_bases_are_where_the_virtual_table_says() {

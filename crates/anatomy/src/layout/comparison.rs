@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::{signed, Cause, Differ, Share};
 use super::model::{Layouts, Location, TypeId};
-use super::order::{self, Order};
+use super::order::{self, Found, Order};
 use crate::names;
 
 /// How many objects of a type live at the peak of the heap, by the type's name. Without a recording it is empty.
@@ -48,6 +48,8 @@ pub struct TypeDifference {
     pub shares: Vec<Share>,
     /// A better order of the members.
     pub order: Option<Order>,
+    /// Whether another order would be better is left open ([`Found::Open`]).
+    pub is_order_open: bool,
     /// Objects at the peak of the heap, if a recording says so.
     pub objects: Option<u64>,
 }
@@ -155,6 +157,11 @@ fn differ_by(
     b: TypeId,
 ) -> Option<TypeDifference> {
     let (one, other) = (baseline.aggregate(a)?, variant.aggregate(b)?);
+    let (order, is_order_open) = match order::find(baseline, a, variant, b) {
+        Some(Found::Better(order)) => (Some(order), false),
+        Some(Found::Open) => (None, true),
+        None => (None, false),
+    };
     Some(TypeDifference {
         name: one.name.to_string(),
         location: one.location.clone().or_else(|| other.location.clone()),
@@ -163,7 +170,8 @@ fn differ_by(
         baseline_size: one.size,
         variant_size: other.size,
         shares: differ.shares(a, b),
-        order: order::better(baseline, a, variant, b),
+        order,
+        is_order_open,
         objects: None,
     })
 }

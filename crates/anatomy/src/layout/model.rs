@@ -21,6 +21,8 @@ pub struct Layouts {
     pub types: Vec<Type>,
     /// The defined structures, classes and unions, by name.
     pub aggregates: Vec<TypeId>,
+    /// Whether a unit's language lets members overlap, as C++ does (`[[no_unique_address]]`). Debug information does not say which do.
+    pub overlaps_members: bool,
     /// How many units were read.
     pub units: usize,
     /// Whether the units describe types of any kind: those of `-g1` have lines alone, and a program may have numbers alone.
@@ -37,8 +39,26 @@ pub struct Layouts {
 pub(crate) struct Derived {
     alignment: u64,
     nonvirtual_end: u64,
+    /// The least and the most bytes from the beginning of an object that a member beside it cannot have, if members may overlap.
+    own_bytes: [u64; 2],
+    may_be_empty: bool,
     is_dynamic: bool,
     destructor: Destructor,
+}
+
+impl Derived {
+    /// Of a type that is no class.
+    fn plain(alignment: u64, size: u64, destructor: Destructor) -> Derived {
+        let own_bytes = [size; 2];
+        Derived {
+            alignment,
+            nonvirtual_end: size,
+            own_bytes,
+            may_be_empty: false,
+            is_dynamic: false,
+            destructor,
+        }
+    }
 }
 
 /// Whether the end of an object's lifetime runs code.
@@ -276,6 +296,20 @@ impl Layouts {
         self.derived[id.0 as usize].nonvirtual_end
     }
 
+    /// So many bytes of an object of the type no member beside it can have: the least and the most if the member is declared to overlap
+    /// and its class is no plain data.
+    pub(crate) fn own_bytes(&self, id: TypeId) -> [u64; 2] {
+        match self.overlaps_members {
+            true => self.derived[id.0 as usize].own_bytes,
+            false => [self.size(id); 2],
+        }
+    }
+
+    /// Whether the type is a class without members, or with such members alone, which may have no bytes of their own.
+    pub(crate) fn may_be_empty(&self, id: TypeId) -> bool {
+        self.derived[id.0 as usize].may_be_empty
+    }
+
     /// Whether the end of an object's lifetime runs code.
     pub fn destructor(&self, id: TypeId) -> Destructor {
         self.derived[id.0 as usize].destructor
@@ -296,22 +330,17 @@ impl Layouts {
         self.derived = Vec::with_capacity(self.types.len());
         for index in 0..self.types.len() {
             let derived = match &self.types[index] {
-                Type::Base { name, size, .. } | Type::Enumeration { name, size } => Derived {
-                    alignment: self.number_alignment(name, *size),
-                    nonvirtual_end: *size,
-                    is_dynamic: false,
-                    destructor: Destructor::Trivial,
-                },
-                Type::Pointer { size, .. } => Derived {
-                    alignment: (*size).min(u64::from(self.address_size)).max(1),
-                    nonvirtual_end: *size,
-                    is_dynamic: false,
-                    destructor: Destructor::Trivial,
-                },
+                Type::Base { name, size, .. } | Type::Enumeration { name, size } => {
+                    Derived::plain(self.number_alignment(name, *size), *size, Destructor::Trivial)
+                }
+                Type::Pointer { size, .. } => {
+                    let alignment = (*size).min(u64::from(self.address_size)).max(1);
+                    Derived::plain(alignment, *size, Destructor::Trivial)
+                }
                 Type::Typedef { target, .. } => self.derived[target.0 as usize].clone(),
                 Type::Array { element, size, .. } => {
                     let Derived { alignment, destructor, .. } = self.derived[element.0 as usize];
-                    Derived { alignment, nonvirtual_end: *size, is_dynamic: false, destructor }
+                    Derived::plain(alignment, *size, destructor)
                 }
                 Type::Aggregate(aggregate) => {
                     let mut of = self.derived_of(aggregate);
@@ -320,18 +349,8 @@ impl Layouts {
                     }
                     of
                 }
-                Type::Declared { .. } => Derived {
-                    alignment: 1,
-                    nonvirtual_end: 0,
-                    is_dynamic: false,
-                    destructor: Destructor::Unknown,
-                },
-                Type::Other { size, .. } => Derived {
-                    alignment: 1,
-                    nonvirtual_end: *size,
-                    is_dynamic: false,
-                    destructor: Destructor::Trivial,
-                },
+                Type::Declared { .. } => Derived::plain(1, 0, Destructor::Unknown),
+                Type::Other { size, .. } => Derived::plain(1, *size, Destructor::Trivial),
             };
             self.derived.push(derived);
         }
@@ -339,8 +358,8 @@ impl Layouts {
 
     /// The alignment is the largest of a member that the members' places do not contradict: a packed structure's is smaller.
     fn derived_of(&self, aggregate: &Aggregate) -> Derived {
-        let mut of =
-            Derived { alignment: 1, nonvirtual_end: 0, is_dynamic: false, destructor: Destructor::Trivial };
+        let mut of = Derived::plain(1, 0, Destructor::Trivial);
+        of.may_be_empty = true;
         for member in &aggregate.members {
             let below = &self.derived[member.ty.0 as usize];
             // A union destroys none of its members ([class.dtor]).
@@ -353,6 +372,11 @@ impl Layouts {
                 Role::Base => below.is_dynamic,
                 Role::Field | Role::Variant => false,
             };
+            let has_no_bytes = below.may_be_empty && member.bits.is_none();
+            of.may_be_empty &= has_no_bytes && matches!(member.role, Role::Base | Role::Field);
+            for (own, bytes) in of.own_bytes.iter_mut().zip(self.member_bytes(member, below)) {
+                *own = (*own).max(bytes);
+            }
             if let Some(offset) = member.offset {
                 let end = match (member.role, member.bits) {
                     (Role::VirtualBase, _) => 0,
@@ -373,6 +397,21 @@ impl Layouts {
             None => of.alignment.min(largest_power(aggregate.size)),
         };
         of
+    }
+
+    /// Up to which byte of the class a member has it for itself: the least and the most. What is behind virtual bases is not known.
+    fn member_bytes(&self, member: &Member, of: &Derived) -> [u64; 2] {
+        let Some(offset) = member.offset else { return [0, u64::MAX] };
+        let size = self.size(member.ty);
+        let [least, most] = match (member.role, member.bits) {
+            (_, Some(bits)) => return [bits.offset.saturating_add(bits.size).div_ceil(8); 2],
+            (Role::Base, None) if of.may_be_empty => return [0; 2],
+            (_, None) if of.may_be_empty => return [0, offset.saturating_add(size)],
+            // No class with a virtual table is plain data (Itanium C++ ABI, 1.1, "POD").
+            (Role::Base, None) if of.is_dynamic => of.own_bytes,
+            (_, None) => [of.own_bytes[0], size],
+        };
+        [offset.saturating_add(least), offset.saturating_add(most)]
     }
 
     fn number_alignment(&self, name: &str, size: u64) -> u64 {

@@ -1,7 +1,11 @@
 //! An order of a structure's members that needs less padding. It changes the ABI of whatever shares the structure.
 
-use std::cmp::Reverse;
+mod movable;
+mod overlap;
+
 use std::collections::BTreeSet;
+
+use movable::{Block, Last, Movable, Part};
 
 use super::cause::pairs;
 use super::model::{Aggregate, Kind, Layouts, Member, Role, TypeId};
@@ -27,37 +31,29 @@ pub struct Order {
     pub variant_size: u64,
 }
 
-/// Members that are moved together: one, or neighbouring bit fields.
-#[derive(Debug, Clone)]
-struct Block {
-    members: Vec<usize>,
-    parts: Vec<Part>,
-    /// The largest of its parts.
-    alignment: u64,
-}
-
-/// Where a member is and what place it needs, in bits.
-#[derive(Debug, Clone)]
-struct Part {
-    offset: u64,
-    size: u64,
-    /// That of its type.
-    alignment: u64,
-    /// Of a bit field: the bits of the type that it is declared with.
-    storage: Option<u64>,
-}
-
-/// What of an aggregate can be moved, in one ABI.
-struct Movable {
-    blocks: Vec<Block>,
-    alignment: u64,
+/// What is known of other orders of a structure's members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// An order that makes objects smaller in one of the two ABIs and larger in none.
+    Better(Order),
+    /// Whether an order does is left open: it depends on whether others may begin in the padding of a base or a member, which the
+    /// debug information does not say.
+    Open,
 }
 
 /// An order that makes objects smaller in one of the two ABIs and larger in none. None if there is no such order, or if the
 /// places that the members have now do not follow from the ABI's rules, as in packed structures: then no other can be predicted.
 pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Order> {
+    match find(baseline, a, variant, b) {
+        Some(Found::Better(order)) => Some(order),
+        Some(Found::Open) | None => None,
+    }
+}
+
+/// The same, or that it is left open.
+pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Found> {
     let (a, b) = (baseline.aggregate(a)?, variant.aggregate(b)?);
-    let [one, other] = [movable(baseline, a)?, movable(variant, b)?];
+    let [mut one, mut other] = [movable(baseline, a)?, movable(variant, b)?];
     let pairs = pairs(a, b);
     if one.blocks.len() != other.blocks.len() || pairs.variant.iter().any(Option::is_none) {
         return None;
@@ -72,6 +68,7 @@ pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Op
             other.blocks.iter().position(|block| Some(&block.members) == wanted.as_ref())
         })
         .collect::<Option<_>>()?;
+    overlap::agree(&mut one, &mut other, &partner);
     let there = |order: &[usize]| -> Vec<usize> { order.iter().map(|number| partner[*number]).collect() };
     let back = |order: Vec<usize>| -> Vec<usize> {
         order.iter().filter_map(|number| partner.iter().position(|other| other == number)).collect()
@@ -79,29 +76,40 @@ pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Op
     // Where the members may begin in both: the places that they have now leave one possibility or several.
     let mut starts = starts(baseline, a, variant, b)?;
     starts.retain(|[start, of_other]| one.predicts(*start, a.size) && other.predicts(*of_other, b.size));
-    let sizes = |order: &[usize]| {
-        let mut sizes = starts
-            .iter()
-            .map(|[start, of_other]| (one.size(*start, order), other.size(*of_other, &there(order))));
-        let first = sizes.next()?;
-        sizes.all(|sizes| sizes == first).then_some(first)
+    // The least and the most bytes of both in an order.
+    let sizes = |order: &[usize]| -> [(u64, u64); 2] {
+        let all = starts.iter().flat_map(|[start, of_other]| {
+            let (first, second) = (one.sizes(*start, order), other.sizes(*of_other, &there(order)));
+            [(first[0], second[0]), (first[1], second[1])]
+        });
+        all.fold([(u64::MAX, u64::MAX), (0, 0)], |[least, most], of| {
+            [(least.0.min(of.0), least.1.min(of.1)), (most.0.max(of.0), most.1.max(of.1))]
+        })
     };
+    let is_better =
+        |(first, second): (u64, u64)| first <= a.size && second <= b.size && first + second < a.size + b.size;
     let orders = starts.iter().flat_map(|[start, of_other]| {
-        let packed =
-            |are_bits_last| [one.packed(*start, are_bits_last), back(other.packed(*of_other, are_bits_last))];
-        [false, true].into_iter().flat_map(packed)
+        let packed = |last| [one.packed(*start, last), back(other.packed(*of_other, last))];
+        [Last::Any, Last::Bits, Last::Open].into_iter().flat_map(packed)
     });
-    let smallest = orders
-        .filter_map(|order| Some((sizes(&order)?, order)))
-        .filter(|((first, second), _)| *first <= a.size && *second <= b.size)
-        .min_by_key(|((first, second), _)| first + second)?;
-    let ((baseline_size, variant_size), order) = smallest;
-    if baseline_size == a.size && variant_size == b.size {
-        return None;
+    let orders: Vec<(Vec<usize>, [(u64, u64); 2])> = orders
+        .map(|order| (sizes(&order), order))
+        .filter(|([least, _], _)| is_better(*least))
+        .map(|(sizes, order)| (order, sizes))
+        .collect();
+    let known = orders.iter().filter(|(_, [least, most])| least == most);
+    let Some((order, [(baseline_size, variant_size), _])) =
+        known.min_by_key(|(_, [least, _])| least.0 + least.1)
+    else {
+        return (!orders.is_empty()).then_some(Found::Open);
+    };
+    if overlap::may_collide(baseline, a) || overlap::may_collide(variant, b) {
+        return Some(Found::Open);
     }
+    let (baseline_size, variant_size) = (*baseline_size, *variant_size);
     let name = |number: &usize| a.members[*number].name.as_deref().unwrap_or("(anonymous)").to_owned();
     let members = order.iter().flat_map(|block| &one.blocks[*block].members).map(name).collect();
-    Some(Order { members, baseline_size, variant_size })
+    Some(Found::Better(Order { members, baseline_size, variant_size }))
 }
 
 fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
@@ -137,6 +145,7 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
         }
         is_behind_bits = member.bits.is_some();
     }
+    overlap::observe(&mut blocks)?;
     (!blocks.is_empty()).then(|| Movable { blocks, alignment: layouts.alignment_of_aggregate(of) })
 }
 
@@ -146,6 +155,12 @@ fn is_predictable(layouts: &Layouts, member: &Member, depth: usize) -> bool {
     let ty = layouts.stripped(member.ty);
     let Some(class) = layouts.aggregate(ty) else { return member.role != Role::Base };
     let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
+    if depth > 0 || member.role == Role::Base {
+        let is_of_base = |own: &&Member| !matches!(own.role, Role::Base | Role::VirtualBase);
+        if !class.members.iter().filter(is_of_base).all(|own| overlap::has_known_end(layouts, own)) {
+            return false;
+        }
+    }
     let mut bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
     !is_empty_base && depth < DEEPEST && bases.all(|own| is_predictable(layouts, own, depth + 1))
 }
@@ -191,6 +206,9 @@ fn open_bases(layouts: &Layouts, of: &Aggregate, path: &Path, open: &mut BTreeSe
     for (number, member, base) in bases(layouts, of) {
         let path: Path = path.iter().copied().chain([number]).collect();
         open_bases(layouts, base, &path, open);
+        if fields_end(layouts, base, false) < fields_end(layouts, base, true) {
+            open.insert(fields_of(&path));
+        }
         if layouts.nonvirtual_end(member.ty) < layouts.size(member.ty) && !layouts.is_dynamic(member.ty) {
             open.insert(path);
         }
@@ -207,20 +225,29 @@ fn bases_end(layouts: &Layouts, of: &Aggregate, path: &Path, keeping: &BTreeSet<
         let path: Path = path.iter().copied().chain([number]).collect();
         let of_base = match keeping.contains(&path) {
             true => layouts.size(member.ty),
-            false => bases_end(layouts, base, &path, keeping)?.max(fields_end(layouts, base)?),
+            false => {
+                let fields = fields_end(layouts, base, keeping.contains(&fields_of(&path)))?;
+                bases_end(layouts, base, &path, keeping)?.max(fields)
+            }
         };
         end = end.max(member.offset?.checked_add(of_base)?);
     }
     Some(end)
 }
 
-/// Where the last of a class's own members ends.
-fn fields_end(layouts: &Layouts, of: &Aggregate) -> Option<u64> {
+/// Stands for the fields of a base among the bases of which something is open: whether they keep their padding.
+fn fields_of(base: &Path) -> Path {
+    base.iter().copied().chain([usize::MAX]).collect()
+}
+
+/// Where the last of a class's own members ends, with its padding or without.
+fn fields_end(layouts: &Layouts, of: &Aggregate, with_padding: bool) -> Option<u64> {
     let fields = of.members.iter().filter(|member| matches!(member.role, Role::Field | Role::Variant));
     fields
         .map(|member| match member.bits {
             Some(bits) => Some(bits.offset.checked_add(bits.size)?.div_ceil(8)),
-            None => member.offset?.checked_add(layouts.size(member.ty)),
+            None if with_padding => member.offset?.checked_add(layouts.size(member.ty)),
+            None => member.offset?.checked_add(layouts.own_bytes(member.ty)[0]),
         })
         .try_fold(0, |end, own| Some(own?.max(end)))
 }
@@ -235,87 +262,22 @@ fn part(layouts: &Layouts, member: &Member, offset: u64) -> Option<Part> {
     }
     let (whole, alignment) = (size.checked_mul(8)?, alignment.checked_mul(8)?);
     let Some(bits) = member.bits else {
-        return Some(Part { offset: offset.checked_mul(8)?, size: whole, alignment, storage: None });
+        let own = overlap::own_bits(layouts, member.ty)?;
+        let has_padding = own.len() > 1;
+        let offset = offset.checked_mul(8)?;
+        return Some(Part { offset, size: whole, own, has_padding, alignment, storage: None });
     };
     // C++ allows bit fields wider than their type, of which the rest is padding.
     if bits.size == 0 || bits.size > whole || member.explicit_alignment.is_some() {
         return None;
     }
-    Some(Part { offset: bits.offset, size: bits.size, alignment, storage: Some(whole) })
-}
-
-impl Part {
-    /// Where it is if the members before it end at this bit.
-    fn place(&self, cursor: u64) -> u64 {
-        match self.storage {
-            // A bit field is in a storage unit of its type (System V ABI, x86-64 supplement, 3.1.2 "Bit-Fields"), which begins where
-            // the type is aligned: every 4 bytes, for 8 bytes of i386.
-            Some(storage) if cursor % self.alignment + self.size <= storage => cursor,
-            _ => cursor.next_multiple_of(self.alignment),
-        }
-    }
-}
-
-impl Block {
-    /// Where it ends if the members before it end at this bit.
-    fn end(&self, cursor: u64) -> u64 {
-        self.parts.iter().fold(cursor, |cursor, part| part.place(cursor).saturating_add(part.size))
-    }
-
-    /// The bits that it has without padding.
-    fn size(&self) -> u64 {
-        self.parts.iter().map(|part| part.size).sum()
-    }
-
-    fn has_bits(&self) -> bool {
-        self.parts.iter().any(|part| part.storage.is_some())
-    }
-}
-
-impl Movable {
-    /// Whether members that begin behind so many bytes have the places and the structure the size that they have now.
-    fn predicts(&self, start: u64, size: u64) -> bool {
-        let now: Vec<usize> = (0..self.blocks.len()).collect();
-        let mut cursor = start.saturating_mul(8);
-        let is_as_predicted = self.blocks.iter().flat_map(|block| &block.parts).all(|part| {
-            let at = part.place(cursor);
-            cursor = at.saturating_add(part.size);
-            at == part.offset
-        });
-        is_as_predicted && self.size(start, &now) == size
-    }
-
-    /// In an order, with members that begin behind so many bytes.
-    fn size(&self, start: u64, order: &[usize]) -> u64 {
-        let begin = start.saturating_mul(8);
-        let end = order.iter().fold(begin, |cursor, number| self.blocks[*number].end(cursor));
-        end.div_ceil(8).next_multiple_of(self.alignment.max(1))
-    }
-
-    /// At each place the most aligned block that needs no padding there, else the one that needs the least. Bit fields can be last
-    /// among those, since most places suit them.
-    fn packed(&self, start: u64, are_bits_last: bool) -> Vec<usize> {
-        let mut left: Vec<usize> = (0..self.blocks.len()).collect();
-        // The declaration's order stays among equal ones.
-        left.sort_by_key(|number| {
-            let block = &self.blocks[*number];
-            let is_late = are_bits_last && block.has_bits();
-            (is_late, Reverse(block.alignment), Reverse(block.size()), *number)
-        });
-        let mut order = Vec::with_capacity(left.len());
-        let mut cursor = start.saturating_mul(8);
-        while !left.is_empty() {
-            let padding = |number: &usize| {
-                let block = &self.blocks[*number];
-                block.end(cursor).saturating_sub(cursor).saturating_sub(block.size())
-            };
-            let fits = left.iter().position(|number| padding(number) == 0);
-            let least = || (0..left.len()).min_by_key(|at| padding(&left[*at]));
-            let Some(chosen) = fits.or_else(least) else { break };
-            let number = left.remove(chosen);
-            cursor = self.blocks[number].end(cursor);
-            order.push(number);
-        }
-        order
-    }
+    let own = vec![bits.size];
+    Some(Part {
+        offset: bits.offset,
+        size: bits.size,
+        own,
+        has_padding: false,
+        alignment,
+        storage: Some(whole),
+    })
 }

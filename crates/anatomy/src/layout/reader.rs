@@ -18,6 +18,17 @@ use super::unit::{self, flags, Die, Ref, Text, UnitTable, ABSENT, NONE};
 /// Identifies a type in all units: equal keys are equal types.
 pub(super) type Key = u128;
 
+/// Languages with `[[no_unique_address]]`. Compilers name later ones by the last that their DWARF version has a number for.
+const OVERLAPPING: [dw::DwLang; 7] = [
+    dw::DW_LANG_C_plus_plus,
+    dw::DW_LANG_C_plus_plus_03,
+    dw::DW_LANG_C_plus_plus_11,
+    dw::DW_LANG_C_plus_plus_14,
+    dw::DW_LANG_C_plus_plus_17,
+    dw::DW_LANG_C_plus_plus_20,
+    dw::DW_LANG_ObjC_plus_plus,
+];
+
 const NOT_YET: Key = 0;
 const COMPUTING: Key = 1;
 /// What stands where no type is.
@@ -79,6 +90,8 @@ pub(super) struct Found {
     destructors: Mutex<FxHashSet<Key>>,
     /// Whether any unit describes a type.
     pub describes_types: AtomicBool,
+    /// Whether any unit's language lets members overlap.
+    pub overlaps_members: AtomicBool,
     hashing: [RandomState; 2],
 }
 
@@ -89,6 +102,7 @@ impl Found {
             name_bytes: AtomicUsize::new(0),
             destructors: Mutex::default(),
             describes_types: AtomicBool::new(false),
+            overlaps_members: AtomicBool::new(false),
             hashing: [RandomState::new(), RandomState::new()],
         }
     }
@@ -208,6 +222,9 @@ impl<'p, 'a> Reader<'p, 'a> {
             self.foreign.clear();
         }
         self.load(0, unit);
+        if OVERLAPPING.iter().any(|language| u64::from(language.0) == self.loaded[0].table.language) {
+            self.found.overlaps_members.store(true, Ordering::Relaxed);
+        }
         for index in 0..self.loaded[0].table.dies.len() as u32 {
             let die = &self.loaded[0].table.dies[index as usize];
             if die.tag == dw::DW_TAG_base_type || die.is_aggregate() {

@@ -140,6 +140,7 @@ impl Section for Layout<'_> {
                 "difference_at_peak": difference.saved_at_peak().map(|saved| -saved),
                 "shares": shares,
                 "order": difference.order.as_ref().map(order),
+                "order_is_open": difference.is_order_open,
             })
         };
         json!({
@@ -153,6 +154,10 @@ impl Section for Layout<'_> {
         })
     }
 }
+
+/// Why no order is shown where one may be better.
+const ORDER_IS_OPEN: &str = "Whether another order of the members needs less is left open: the debug information does not say in the padding \
+    of which bases and members others may begin ([[no_unique_address]]).";
 
 impl Layout<'_> {
     fn push_type(&self, of: &TypeDifference, width: usize, palette: &Palette, text: &mut String) {
@@ -175,6 +180,7 @@ impl Layout<'_> {
             ));
         }
         lines.extend(of.order.as_ref().map(|order| self.order_sentence(order, of)));
+        lines.extend(of.is_order_open.then(|| ORDER_IS_OPEN.to_owned()));
         for line in lines.iter().flat_map(|line| wrapped(line, width.saturating_sub(indent.len()).max(40))) {
             text.push_str(&format!("{indent}{faint}{line}{faint:#}\n"));
         }
