@@ -31,6 +31,9 @@ pub struct Order {
     pub variant_size: u64,
 }
 
+/// Bytes of an object in the baseline and in the variant.
+type Sizes = (u64, u64);
+
 /// What is known of other orders of a structure's members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
@@ -77,7 +80,7 @@ pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Opti
     let mut starts = starts(baseline, a, variant, b)?;
     starts.retain(|[start, of_other]| one.predicts(*start, a.size) && other.predicts(*of_other, b.size));
     // The least and the most bytes of both in an order.
-    let sizes = |order: &[usize]| -> [(u64, u64); 2] {
+    let sizes = |order: &[usize]| -> [Sizes; 2] {
         let all = starts.iter().flat_map(|[start, of_other]| {
             let (first, second) = (one.sizes(*start, order), other.sizes(*of_other, &there(order)));
             [(first[0], second[0]), (first[1], second[1])]
@@ -87,12 +90,12 @@ pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Opti
         })
     };
     let is_better =
-        |(first, second): (u64, u64)| first <= a.size && second <= b.size && first + second < a.size + b.size;
+        |(first, second): Sizes| first <= a.size && second <= b.size && first + second < a.size + b.size;
     let orders = starts.iter().flat_map(|[start, of_other]| {
         let packed = |last| [one.packed(*start, last), back(other.packed(*of_other, last))];
         [Last::Any, Last::Bits, Last::Open].into_iter().flat_map(packed)
     });
-    let orders: Vec<(Vec<usize>, [(u64, u64); 2])> = orders
+    let orders: Vec<(Vec<usize>, [Sizes; 2])> = orders
         .map(|order| (sizes(&order), order))
         .filter(|([least, _], _)| is_better(*least))
         .map(|(sizes, order)| (order, sizes))
