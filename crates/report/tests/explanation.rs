@@ -222,6 +222,10 @@ fn what_is_not_explained_may_be_what_the_kernels_account_lags_by() {
     let reason = |metric, lag| Memory { lag, ..memory(metric, Origin::Series) }.reason(metric).unwrap();
     let lagging = "the kernel's account of max RSS may lag by 393 kB";
     assert!(reason("max_rss", 393_216).contains(lagging), "{}", reason("max_rss", 393_216));
+    let missing = vec!["Nothing was read.".to_owned()];
+    let unread = Memory { lag: 393_216, missing, ..memory("max_rss", Origin::Series) };
+    let unread = unread.reason("max_rss").unwrap();
+    assert!(unread.starts_with("Nothing was read. The kernel's account of max RSS may lag"), "{unread}");
     // The difference is of 1000 bytes.
     assert!(!reason("max_rss", 999).contains("may lag"));
     // The peak of a tree is read elsewhere.

@@ -12,7 +12,7 @@ use widthwise_experiment::units::Quantity;
 use super::parts::{of_parts, points};
 use crate::explanation::model::{Measured, Part, Section};
 use crate::explanation::sentence::{coverage, noun};
-use crate::format::listed;
+use crate::format::{capitalized, listed};
 use crate::heap::signed;
 use crate::text::{paragraph, Palette};
 
@@ -128,11 +128,12 @@ impl Section for Memory {
     }
 
     fn reason(&self, metric: &str) -> Option<String> {
+        let lag = self.within_lag(metric);
         if !self.missing.is_empty() {
-            return Some(self.missing.join(" "));
+            let lag = lag.map(|lag| capitalized(&lag) + ".");
+            return Some(self.missing.iter().cloned().chain(lag).collect::<Vec<_>>().join(" "));
         }
-        let reasons: Vec<String> =
-            self.of_other_runs(metric).into_iter().chain(self.within_lag(metric)).collect();
+        let reasons: Vec<String> = self.of_other_runs(metric).into_iter().chain(lag).collect();
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
