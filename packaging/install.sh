@@ -10,7 +10,7 @@ case "${1:-}" in
 build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
-    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
+    hwloc-nox clang libjemalloc2 chromium-headless-shell cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
     util-linux qemu-system-x86 qemu-user xz-utils g++-$gcc_major-powerpc64-linux-gnu g++-$gcc_major-powerpc-linux-gnu \
     heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev pkg-config python3-jsonschema" ;;
 test-window) wanted="gcc g++ cmake ninja-build pkg-config gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
