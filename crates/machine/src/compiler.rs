@@ -127,9 +127,33 @@ pub fn discover() -> Vec<Compiler> {
     discover_on(&std::env::var_os("PATH").unwrap_or_default())
 }
 
+/// The default compiler, and those that one of these names may mean. clang takes tens of milliseconds to say its version:
+/// it is asked only if it is named, if a name is not gcc's, or if there is no gcc.
+pub fn discover_for(names: &[&str]) -> Vec<Compiler> {
+    discover_for_on(&std::env::var_os("PATH").unwrap_or_default(), names)
+}
+
+fn discover_for_on(path: &OsStr, names: &[&str]) -> Vec<Compiler> {
+    let is_gcc = |candidate: &Candidate| {
+        let file = candidate.path.file_name().and_then(OsStr::to_str);
+        file.is_some_and(|file| file.starts_with(Family::Gcc.cc()))
+    };
+    let gccs = identified(candidates(path).into_iter().filter(is_gcc).collect(), path);
+    let are_here = default(&gccs).is_some() && names.iter().all(|name| find(&gccs, name).is_ok());
+    if are_here {
+        gccs
+    } else {
+        discover_on(path)
+    }
+}
+
 /// The compilers on a PATH.
 pub fn discover_on(path: &OsStr) -> Vec<Compiler> {
-    let found: Vec<Found> = candidates(path).into_iter().filter_map(ask).collect();
+    identified(candidates(path), path)
+}
+
+fn identified(candidates: Vec<Candidate>, path: &OsStr) -> Vec<Compiler> {
+    let found: Vec<Found> = candidates.into_iter().filter_map(ask).collect();
     choose(found).into_iter().map(|named| complete(named, path)).collect()
 }
 
@@ -567,6 +591,28 @@ mod tests {
             compilers.iter().map(|compiler| (compiler.name.as_str(), compiler.cxx.clone())).collect();
         assert_eq!(found, [("clang-14", Some(path("clang++-14")))]);
         assert_eq!(std::fs::read_to_string(asked).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn clang_is_asked_if_it_is_named_or_no_gcc_is_here() {
+        let gccs = [("gcc-12", gcc("gcc-12", "Debian 12.2.0-14", "12.2.0"))];
+        let found = |gccs: &[(&str, String)], names: &[&str]| {
+            let texts: Vec<(&str, &str)> = gccs.iter().map(|(name, text)| (*name, text.as_str())).collect();
+            let folder = toolbox(&texts);
+            let asked = folder.path().join("asked");
+            let script = format!("#!/bin/sh\n: >{}\necho clang version 14.0.6\n", asked.display());
+            executable::write(&folder.path().join("clang-14"), &script);
+            let compilers = discover_for_on(folder.path().as_os_str(), names);
+            assert_eq!(asked.exists(), compilers.iter().any(|one| one.family == Family::Clang));
+            compilers.into_iter().map(|one| one.name).collect::<Vec<String>>()
+        };
+        for names in [&[][..], &["gcc"], &["gcc-12"]] {
+            assert_eq!(found(&gccs, names), ["gcc-12"], "{names:?}");
+        }
+        for names in ["clang", "clang-14", "all", "gcc-13", "tcc"] {
+            assert_eq!(found(&gccs, &[names]), ["gcc-12", "clang-14"], "{names}");
+        }
+        assert_eq!(found(&[], &[]), ["clang-14"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Metadata};
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
 use widthwise_experiment::{emulation, placeholder, scale, spec, spec_text, Metric, Request, SourceLocation};
-use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::compiler::Compiler;
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::comparison::{self};
@@ -127,10 +127,9 @@ impl Compare {
     pub fn run(&self) -> Result<(), Failure> {
         self.formats.check()?;
         let mut progress = Progress::new();
-        let compilers = compiler::discover();
         let mut session = match &self.resume {
-            Some(folder) => self.resumed(folder, compilers)?,
-            None => self.begun(compilers)?,
+            Some(folder) => self.resumed(folder)?,
+            None => self.begun()?,
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
@@ -150,12 +149,13 @@ impl Compare {
     }
 
     /// A new campaign's request, checked.
-    fn begun(&self, compilers: Vec<Compiler>) -> Result<Session, Failure> {
+    fn begun(&self) -> Result<Session, Failure> {
         self.arguments.name_something("compare")?;
         let mut request = self.arguments.request(|request| self.question.say(request))?;
         let here = std::env::current_dir().map_err(Failure::machine)?;
         micro::complete(&mut request, &here.join(&self.archive))?;
         refuse_words_of_scale(&request)?;
+        let compilers = session::compilers(&request);
         let (request, experiment) = session::resolve(request, &compilers)?;
         self.check_native_baseline(&experiment)?;
         Ok(Session { compilers, request, experiment, archive: None, new_spec: None })
@@ -175,7 +175,7 @@ impl Compare {
     }
 
     /// A resumed campaign: its own request, with the stopping rule and the memory rounds of the command line.
-    fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
+    fn resumed(&self, folder: &Path) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_resuming(true) || self.question.asks_anything() {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it, and what has runs of its own: --memory, --heap, \
@@ -189,6 +189,7 @@ impl Compare {
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         session::check_files(&request)?;
         let (request, is_new) = self.arguments.resumed(request)?;
+        let compilers = session::compilers(&request);
         let spec = spec_text(&request);
         let experiment = session::experiment(&spec, metadata.seed)?;
         self.check_native_baseline(&experiment)?;
@@ -206,7 +207,7 @@ impl Compare {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
         let fingerprint = preparation::fingerprint(experiment, prepared, place);
-        let machine = MachineRecord::with(session.compilers.clone());
+        let machine = MachineRecord::with(prepared.compilers.clone());
         if let Some(mut archive) = resumed {
             session::check_fingerprint(&archive, fingerprint, &machine)?;
             if let Some(spec) = &session.new_spec {

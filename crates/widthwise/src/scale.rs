@@ -15,7 +15,7 @@ use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::outcome::{Round, RoundKind};
 use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{metric, spec, spec_text, Request};
-use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::compiler::Compiler;
 use widthwise_machine::noise;
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
@@ -101,11 +101,10 @@ impl Scale {
     pub fn run(&self) -> Result<(), Failure> {
         self.formats.check()?;
         let mut progress = Progress::new();
-        let compilers = compiler::discover();
         let topology = Topology::here();
         let mut session = match &self.resume {
-            Some(folder) => self.resumed(folder, compilers)?,
-            None => self.begun(compilers, &topology)?,
+            Some(folder) => self.resumed(folder)?,
+            None => self.begun(&topology)?,
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
@@ -141,10 +140,11 @@ impl Scale {
         ended.and(reported)
     }
 
-    fn begun(&self, compilers: Vec<Compiler>, topology: &Topology) -> Result<Session, Failure> {
+    fn begun(&self, topology: &Topology) -> Result<Session, Failure> {
         self.arguments.name_something("scale")?;
         let request = self.arguments.request(|_| Ok(()))?;
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
+        let compilers = session::compilers(&request);
         let (request, experiment) = session::resolve(request, &compilers)?;
         if experiment.has_emulated() {
             return Err(Failure::request(
@@ -157,7 +157,7 @@ impl Scale {
         Ok(Session { compilers, request, experiment, plan, spec, is_new: true, archive: None })
     }
 
-    fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
+    fn resumed(&self, folder: &Path) -> Result<Session, Failure> {
         if self.arguments.asks_more_than_resuming(false) || self.question.asks_anything() {
             return Err(Failure::request(
                 "--resume continues the campaign as it began: only --rounds, --precision and --max-time may be given with it",
@@ -169,6 +169,7 @@ impl Scale {
         let request =
             spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         let (request, is_new) = self.arguments.resumed(request)?;
+        let compilers = session::compilers(&request);
         let spec = spec_text(&request);
         let experiment = with_one_layout(experiment(&spec, metadata.seed)?);
         let plan = load_report::scaling::asked(&archive)?.plan.clone();
@@ -186,7 +187,7 @@ impl Scale {
         place: &WorkDirectories,
     ) -> Result<Archive, Failure> {
         let fingerprint = preparation::fingerprint(&session.experiment, prepared, place);
-        let machine = MachineRecord::with(session.compilers.clone());
+        let machine = MachineRecord::with(prepared.compilers.clone());
         if let Some(mut archive) = session.archive.take() {
             session::check_fingerprint(&archive, fingerprint, &machine)?;
             if session.is_new {

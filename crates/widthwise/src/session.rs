@@ -11,13 +11,26 @@ use widthwise_experiment::source::Language;
 use widthwise_experiment::{
     bytes, placeholder, spec, spec_text, Axis, Facts, Located, ProgramSource, Request, SourceLocation,
 };
-use widthwise_machine::compiler::Compiler;
+use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::record::{self, MachineRecord};
 use widthwise_measure::program;
 
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::short;
+
+/// The default compiler and those that a request names, or all.
+pub fn compilers(request: &Request) -> Vec<Compiler> {
+    let names: Vec<&str> = compiler_names(request).map(|name| name.value.as_str()).collect();
+    compiler::discover_for(&names)
+}
+
+/// The values of the axis of compilers, in the request and in single variants.
+fn compiler_names(request: &Request) -> impl Iterator<Item = &Located<String>> {
+    let of_variants =
+        request.variants.iter().filter_map(|variant| variant.value.point.get(&Axis::Compiler));
+    request.axes.get(&Axis::Compiler).into_iter().flatten().chain(of_variants)
+}
 
 /// Completes the request with its seed and its compilers, and resolves it to an experiment. Its files must exist.
 pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
@@ -184,19 +197,7 @@ pub fn epoch(created: &str) -> std::time::SystemTime {
 pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
     let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
     // These compilers existed when the campaign began; only `--resume` needs them now.
-    let compilers = request
-        .axes
-        .get(&widthwise_experiment::Axis::Compiler)
-        .into_iter()
-        .flatten()
-        .chain(
-            request
-                .variants
-                .iter()
-                .filter_map(|variant| variant.value.point.get(&widthwise_experiment::Axis::Compiler)),
-        )
-        .map(|located| located.value.clone())
-        .collect();
+    let compilers = compiler_names(&request).map(|located| located.value.clone()).collect();
     let facts = Facts { compilers, default_seed: seed, folder: Default::default() };
     request.resolve(&facts).map_err(Failure::request)
 }

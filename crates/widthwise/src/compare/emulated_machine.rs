@@ -162,7 +162,7 @@ pub fn count(
     if !has(Role::Baseline) || !has(Role::Control) {
         return Ok(End::Enough);
     }
-    let compilers = compiler::discover();
+    let compilers = compiler::discover_for(&[]);
     let compiler = compiler::default(&compilers).ok_or_else(|| {
         let reason =
             "there is no C compiler here, which builds the plugin of QEMU: apt-get install gcc libc6-dev";

@@ -41,7 +41,7 @@ pub fn record(
     runner: &mut Runner,
     recorder: &mut Recorder,
 ) -> Result<End, RoundsError<ArchiveError>> {
-    let found = compiler::discover();
+    let found = compiler::discover_for(&[]);
     let Some(compiler) = compiler::default(&found).or(compilers.first()) else {
         let fix = "the heap was not recorded: it takes a C compiler; apt-get install gcc libc6-dev";
         recorder.archive.warn(fix).map_err(RoundsError::Observer)?;

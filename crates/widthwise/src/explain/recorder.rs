@@ -30,7 +30,7 @@ pub fn print_link_options(name: &str) -> Result<(), Failure> {
 }
 
 fn recorder() -> Result<Recorder, Failure> {
-    let compilers = compiler::discover();
+    let compilers = compiler::discover_for(&[]);
     let compiler = compiler::default(&compilers).ok_or_else(|| {
         Failure::machine(
             "the heap recorder is built by a C compiler, and there is none; apt-get install gcc libc6-dev",
