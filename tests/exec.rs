@@ -236,9 +236,13 @@ fn statistics_show_sites_traps_and_the_runtimes_memory() {
     let lab = Laboratory::new();
     lab.write(
         "calls.c",
-        "#include <unistd.h>\n#include <sys/syscall.h>\nint main(void) { for (int i = 0; i < 10000; i++) getppid(), getuid(), getgid(); }",
+        "#include <unistd.h>\n#include <sys/syscall.h>\nint main(int count, char **words) {
+            for (int i = 0; i < 10000; i++) getppid(), getuid(), getgid();
+            for (char **one = words + 1; *one; one++) execl(*one, *one, NULL);
+        }",
     );
     lab.gcc(&format!("{X32} calls.c -o calls"));
+    lab.script("text", "no program\n");
     let printed = exec(&lab, "--stats ./calls");
     assert_eq!(printed.status, Some(0), "{printed:?}");
     let number = |before: &str, after: &str| -> u64 {
@@ -250,6 +254,11 @@ fn statistics_show_sites_traps_and_the_runtimes_memory() {
     assert!(rewritten > 2 && (12..200).contains(&trapped), "{printed:?}");
     let own = number(";", "KiB of the resident memory");
     assert!(own > 50 && own <= 300, "{printed:?}");
+    // One line for each image that ended: an execve that fails ends none.
+    for (executed, lines) in [("/nowhere . ./text", 1), ("/nowhere ./calls", 2), ("/nowhere /bin/true", 1)] {
+        let printed = exec(&lab, &format!("--stats ./calls {executed}"));
+        assert_eq!(printed.stderr.matches("sites rewritten").count(), lines, "{executed}: {printed:?}");
+    }
 }
 
 #[test]
@@ -272,6 +281,7 @@ fn what_cannot_be_started_is_reported_in_one_line_with_a_shells_exit_status() {
     lab.script("denied-script", "#!./unset\n");
     for (arguments, status, parts) in [
         ("./nowhere", 127, ["./nowhere", "there is no such file"]),
+        ("''", 127, ["x32run: '' is an empty name", "a program is needed"]),
         ("/bin/true", 126, ["/bin/true", "not an x32 program"]),
         ("./text", 126, ["./text", "not an x32 program"]),
         ("./cut", 126, ["./cut", "it is truncated"]),
@@ -430,7 +440,8 @@ fn robust_mutexes_are_released_without_the_kernels_i386_entry_too() {
     lab.gcc(&format!("{X32} -D_GNU_SOURCE -pthread {source} -o robust-x32"));
     let expected = output_of(&mut Command::new(lab.path("robust-x86-64"))).stdout;
     assert!(
-        expected.contains("execve: Owner died\nexit_group of another thread: Owner died\n"),
+        expected.contains("execve: Owner died\nexit_group of another thread: Owner died\n")
+            && expected.contains("after an execve that failed: Device or resource busy\ngiven up: 0 0\n"),
         "{expected}"
     );
     let runtime = widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();

@@ -85,6 +85,9 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         KERNEL_3(__NR_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0);
     }
     robust_not_alone();
+    if ((flags & (CLONE_THREAD | CLONE_VFORK)) == 0) {
+        robust_memory_has_processes();
+    }
     x32_several_threads = 1;
     thread_own_id(); /* others look for this thread by it (stub_users.c) */
     child->program_rsp = stack != 0 ? stack : thread->program_rsp;

@@ -71,7 +71,9 @@ struct successor {
     u64 directory, native_path, flags; /* as the kernel gets it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
-    long runtime; /* x32run's own file, opened, where it is found by its path */
+    long runtime;  /* x32run's own file, opened, where it is found by its path */
+    int may_begin; /* it has a format that the kernel itself starts */
+    int is_told;   /* the statistics are printed */
 };
 
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
@@ -127,14 +129,60 @@ static u64 *through_x32run(struct successor *next, u64 *own, u64 count, struct t
     return first;
 }
 
+/* What the call would fail with, or 0. It says so without being made since Linux 6.14, not under valgrind;
+ * what only the loader of a format refuses, it does not say. */
+static long failure_beforehand(long system_call, const u64 call[6]) {
+    if (settings.valgrind) {
+        return 0;
+    }
+    int by_path = system_call == __NR_execve;
+    u64 directory = by_path ? (u64)AT_FDCWD : call[0], flags = by_path ? 0 : call[4];
+    const u64 *rest = by_path ? call : call + 1;
+    long result = KERNEL_5(__NR_execveat, directory, rest[0], rest[1], rest[2], flags | AT_EXECVE_CHECK);
+    return result == -EINVAL || result == -ENOSYS ? 0 : result;
+}
+
+/* What is done because this image ends is done before the call, and so only if that is not known to fail. */
+__attribute__((cold, noinline)) static long attempt_as_the_last(struct successor *next, int tells,
+                                                                long system_call, const u64 call[6]) {
+    struct thread *thread = this_thread();
+    struct released released;
+    long result = failure_beforehand(system_call, call);
+    if (failed(result)) {
+        return result;
+    }
+    released.count = 0;
+    if (tells) {
+        next->is_told = 1;
+        trace_statistics();
+    }
+    if (next->x32) {
+        robust_before_exec(thread, &released);
+    }
+    result = x32_gate(system_call, call);
+    robust_after_failed_exec(thread, &released);
+    return result;
+}
+
+static inline __attribute__((always_inline)) long attempt(struct successor *next, long system_call,
+                                                          const u64 call[6]) {
+    const struct thread *thread = this_thread();
+    /* A vfork child's image is its parent's, and goes on. */
+    int tells = settings.statistics && next->may_begin && !next->is_told && !thread->is_vfork_child;
+    return tells || (next->x32 && robust_releases(thread))
+               ? attempt_as_the_last(next, tells, system_call, call)
+               : x32_gate(system_call, call);
+}
+
 /* In a chroot or a mount namespace without /proc. */
-static long start_in_memory(const u64 *arguments, const u64 *variables) {
+__attribute__((cold, noinline)) static long start_in_memory(struct successor *next, const u64 *arguments,
+                                                            const u64 *variables) {
     long image = own_image_open();
     if (failed(image)) {
         return -ENOENT;
     }
     u64 call[6] = {(u64)image, (u64) "", (u64)arguments, (u64)variables, AT_EMPTY_PATH, 0};
-    long result = x32_gate(__NR_execveat, call);
+    long result = attempt(next, __NR_execveat, call);
     KERNEL_1(__NR_close, image);
     return result;
 }
@@ -208,22 +256,16 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
     thread->scratch = size != 0 ? (u64)scratch : 0;
     thread->scratch_size = size;
     signals_before_exec();
-    if (settings.statistics) {
-        trace_statistics();
-    }
     account_before_exec(next->x32);
-    if (next->x32) {
-        robust_thread_ends(thread);
-    }
-    result = x32_gate(system_call, call);
+    result = attempt(next, system_call, call);
     if (system_call == __NR_execveat && next->x32 &&
         (result == -ENOENT || result == -EACCES || result == -EPERM)) {
         /* Its path may lead through a mount that forbids it. */
         const u64 by_link[6] = {(u64)own_file(), (u64)own, (u64)variables, 0, 0, 0};
-        result = x32_gate(__NR_execve, by_link);
+        result = attempt(next, __NR_execve, by_link);
     }
     if (next->x32 && (result == -ENOENT || result == -ENOTDIR || (result == -EACCES && is_permitted(next)))) {
-        result = start_in_memory(own, variables);
+        result = start_in_memory(next, own, variables);
     }
     if (next->x32 && !failed(next->runtime)) {
         KERNEL_1(__NR_close, next->runtime);
@@ -336,6 +378,15 @@ static long check_program(long file, int depth) {
     return result;
 }
 
+/* An ELF file, or a script whose interpreter may be executed. Of other formats the kernel alone knows. */
+static int may_begin(long file) {
+    struct program_head head;
+    u8 first[4] = {0};
+    KERNEL_4(__NR_pread64, file, first, sizeof first, 0);
+    return is_elf(first) || (program_look(file, &head) == PROGRAM_SCRIPT &&
+                             !failed(KERNEL_3(__NR_faccessat, AT_FDCWD, head.interpreter, X_OK)));
+}
+
 /* A descriptor that is closed by execve may be behind such a name. */
 static int may_name_descriptor(const char *path) {
     return path[0] == '/' && ((path[1] == 'p' && path[2] == 'r' && path[3] == 'o' && path[4] == 'c') ||
@@ -376,6 +427,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
             return allowed;
         }
     }
+    int has_format = settings.statistics && !failed(file) && may_begin(file);
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }
@@ -398,6 +450,7 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
         .file = file,
         .by_descriptor = by_descriptor,
         .x32 = x32,
+        .may_begin = has_format,
     };
     long result = replace(&next, (u32)argv, (u32)envp);
     /* It may be an x32 file: a C library gives what the kernel does not know to a shell. */

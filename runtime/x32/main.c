@@ -159,6 +159,9 @@ static struct request read_words(const char **word) {
         print(2, usage);
         KERNEL_1(__NR_exit_group, 126);
     }
+    if ((*word)[0] == 0) {
+        give_up(127, "'' is an empty name: a program is needed");
+    }
     request.path = *word;
     request.rest = word + 1;
     return request;

@@ -27,14 +27,34 @@ struct robust_head32 {
 enum exchanged { EXCHANGED, CHANGED, UNREACHABLE };
 long x32_exchange(u32 *at, u32 expected, u32 wanted);
 
+static int other_processes; /* the memory has had some */
+
+void robust_memory_has_processes(void) { other_processes = 1; }
+
 static void wake_one(u64 futex) { KERNEL_3(__NR_futex, futex, FUTEX_WAKE_SHARED, 1); }
 
+/* Whether a process that an execve leaves alive can wait for it. Threads of this one do not outlive it. */
+static int outlives_exec(u64 futex) {
+    int is_shared;
+    space_shared_until(futex, futex + sizeof(u32), &is_shared);
+    return is_shared || other_processes;
+}
+
+static void note(struct released *released, u64 futex, u32 was, u32 is) {
+    if (released != NULL && released->count < RELEASED_MOST) {
+        released->at[released->count++] = (struct released_mutex){(u32)futex, was, is};
+    }
+}
+
 /* handle_futex_death(), kernel/futex/core.c: 0 where the walk ends. */
-static int leave(u64 futex, u32 owner, int inherits, int is_pending) {
-    u32 value;
+static int leave(u64 futex, u32 owner, int inherits, int is_pending, struct released *released) {
+    u32 value, left = 0;
     long done = CHANGED;
     if (futex % 4 != 0) {
         return 0;
+    }
+    if (released != NULL && !outlives_exec(futex)) {
+        return 1;
     }
     while (done == CHANGED) {
         if (READ_USER(value, futex) < 0) {
@@ -47,7 +67,11 @@ static int leave(u64 futex, u32 owner, int inherits, int is_pending) {
         if ((value & FUTEX_TID_MASK) != owner) {
             return 1;
         }
-        done = x32_exchange((u32 *)futex, value, (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED);
+        left = (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
+        done = x32_exchange((u32 *)futex, value, left);
+    }
+    if (done == EXCHANGED) {
+        note(released, futex, value, left);
     }
     if (done == EXCHANGED && !inherits && (value & FUTEX_WAITERS)) {
         wake_one(futex);
@@ -55,8 +79,8 @@ static int leave(u64 futex, u32 owner, int inherits, int is_pending) {
     return done == EXCHANGED;
 }
 
-/* compat_exit_robust_list() */
-static void walk(const struct thread *thread) {
+/* compat_exit_robust_list(). `released`: before an execve, which may fail; or null. */
+static void walk_for(const struct thread *thread, struct released *released) {
     struct robust_head32 head;
     u32 at, next;
     if (thread->robust_list == 0 || thread->is_registered || READ_USER(head, thread->robust_list) < 0) {
@@ -67,7 +91,7 @@ static void walk(const struct thread *thread) {
     for (int i = 0; i < ROBUST_LIST_LIMIT && (at & ~1U) != thread->robust_list; i++, at = next) {
         int has_next = READ_USER(next, at & ~1U) == 0;
         u64 futex = (u32)((at & ~1U) + (u32)head.futex_offset);
-        if ((at & ~1U) != pending && !leave(futex, thread->id, at & 1, 0)) {
+        if ((at & ~1U) != pending && !leave(futex, thread->id, at & 1, 0, released)) {
             return;
         }
         if (!has_next) {
@@ -75,9 +99,11 @@ static void walk(const struct thread *thread) {
         }
     }
     if (pending != 0) {
-        leave((u32)(pending + (u32)head.futex_offset), thread->id, head.pending & 1, 1);
+        leave((u32)(pending + (u32)head.futex_offset), thread->id, head.pending & 1, 1, released);
     }
 }
+
+static void walk(const struct thread *thread) { walk_for(thread, NULL); }
 
 /* The memory has one user: no other thread, and no other process through a shared mapping. */
 static int is_alone(void) { return !x32_several_threads && !space_is_shared(); }
@@ -102,13 +128,38 @@ void robust_not_alone(void) {
     }
 }
 
+int robust_releases(const struct thread *thread) {
+    return thread->robust_list != 0 && !thread->is_registered && !is_alone();
+}
+
 void robust_thread_ends(struct thread *thread) {
-    if (thread->robust_list == 0 || thread->is_registered || is_alone()) {
+    if (robust_releases(thread)) {
+        thread_own_id();
+        signals_let_faults_in(thread);
+        walk(thread);
+    }
+}
+
+void robust_before_exec(struct thread *thread, struct released *released) {
+    released->count = 0;
+    if (robust_releases(thread)) {
+        thread_own_id();
+        u64 mask = signals_let_faults_in(thread);
+        walk_for(thread, released);
+        signals_put_faults_back(thread, mask);
+    }
+}
+
+void robust_after_failed_exec(struct thread *thread, const struct released *released) {
+    if (released->count == 0) {
         return;
     }
-    thread_own_id();
-    signals_let_faults_in(thread);
-    walk(thread);
+    u64 mask = signals_let_faults_in(thread);
+    for (u32 i = 0; i < released->count; i++) {
+        const struct released_mutex *one = &released->at[i];
+        x32_exchange((u32 *)(u64)one->futex, one->is, one->was);
+    }
+    signals_put_faults_back(thread, mask);
 }
 
 /* Others still run, for the moment until the kernel ends them; it would have waited for that. */

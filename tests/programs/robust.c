@@ -97,6 +97,37 @@ static void by_hand(void) {
     }
 }
 
+static void *tries(void *wanted) {
+    int answer = pthread_mutex_trylock(wanted);
+    printf("after an execve that failed: %s\n", strerror(answer));
+    return NULL;
+}
+/* What the process holds it still holds: of another process, and of its own threads. */
+static void fail_to_execute(void) {
+    static char longer_than_a_word_may_be[200000];
+    static pthread_mutex_t own;
+    char *words[] = {"robust", longer_than_a_word_may_be, NULL};
+    pthread_mutexattr_t attributes;
+    pthread_t thread;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&own, &attributes);
+    memset(longer_than_a_word_may_be, 'a', sizeof longer_than_a_word_may_be - 1);
+    pthread_mutex_lock(mutex);
+    pthread_mutex_lock(&own);
+    printf("execve: %d\n", execv("/proc/self/exe", words));
+    pid_t child = fork();
+    if (child == 0) {
+        tries(mutex);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    pthread_create(&thread, NULL, tries, &own);
+    pthread_join(thread, NULL);
+    int answers[2] = {pthread_mutex_unlock(&own), pthread_mutex_unlock(mutex)};
+    printf("given up: %d %d\n", answers[0], answers[1]);
+}
+
 int main(int count, char **words) {
     (void)words;
     if (count > 1)
@@ -104,6 +135,7 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IONBF, 0);
     mutex = robust_mutex();
     pthread_t thread;
+    fail_to_execute();
     pthread_create(&thread, NULL, takes_it, NULL);
     pthread_join(thread, NULL);
     tell("a thread's end");
