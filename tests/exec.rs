@@ -460,10 +460,12 @@ fn robust_mutexes_are_released_without_the_kernels_i386_entry_too() {
     );
 }
 
-/// Options of IPv6 and IPv4 whose numbers lie among those of netfilter's tables: whether each can be set and read.
+/// Options of IPv6 and IPv4 whose numbers lie among those of netfilter's tables: whether each can be set and read. And those whose value
+/// is control messages.
 const OPTIONS: &str = r#"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 static void tell(int socket, int level, int name) {
@@ -472,12 +474,27 @@ static void tell(int socket, int level, int name) {
     int get = getsockopt(socket, level, name, &value, &size) ? errno : 0;
     printf("%d %d: %d %d %d\n", level, name, set, get, get ? 0 : value);
 }
+static void tell_control(int socket, int level, int name) {
+    char room[256] __attribute__((aligned(8)));
+    socklen_t size = sizeof room;
+    printf("%d %d: %d\n", level, name, getsockopt(socket, level, name, room, &size));
+    struct msghdr message = {.msg_control = room, .msg_controllen = size};
+    for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one))
+        printf("%d %d %d\n", one->cmsg_level, one->cmsg_type, (int)(one->cmsg_len - CMSG_LEN(0)));
+}
 int main(void) {
     static const int of_6[] = {66, 67, 70, 72, 73, 74, 75, 76, 78, 80};
     int six = socket(AF_INET6, SOCK_DGRAM, 0), four = socket(AF_INET, SOCK_STREAM, 0);
     for (unsigned i = 0; six >= 0 && i < sizeof of_6 / sizeof *of_6; i++)
         tell(six, SOL_IPV6, of_6[i]);
     tell(four, SOL_IP, 80);
+    int yes = 1, stream = socket(AF_INET6, SOCK_STREAM, 0);
+    setsockopt(four, SOL_IP, IP_PKTINFO, &yes, sizeof yes), setsockopt(four, SOL_IP, IP_RECVTTL, &yes, sizeof yes);
+    tell_control(four, SOL_IP, IP_PKTOPTIONS);
+    for (int name = 2 /* IPV6_2292PKTINFO */; stream >= 0 && name <= 8; name += 6)
+        setsockopt(stream, SOL_IPV6, name, &yes, sizeof yes);
+    if (stream >= 0)
+        tell_control(stream, SOL_IPV6, IPV6_2292PKTOPTIONS);
     return 0;
 }
 "#;

@@ -6,6 +6,7 @@
 
 #define SOL_SOCKET 1
 #define SCM_RIGHTS 1
+#define SCM_PIDFD 4
 #define MSG_CTRUNC 8U
 #define MSG_DONTWAIT 0x40U
 #define MSG_WAITFORONE 0x10000U
@@ -147,8 +148,20 @@ static long send_message(u64 fd, u64 address, u64 flags) {
     return result;
 }
 
-/* put_cmsg_compat() and scm_detach_fds_compat(): what does not fit is cut off, with MSG_CTRUNC. Descriptors
- * that do not fit are closed. */
+/* Of descriptors from `kept` on, which do not fit, each is closed. An error is in the place of one that could
+ * not be made (SCM_PIDFD). */
+static void close_descriptors(const u8 *data, u64 kept, u64 size) {
+    for (u64 i = kept; i + 4 <= size; i += 4) {
+        i32 fd;
+        copy_bytes(&fd, data + i, 4);
+        if (fd >= 0) {
+            KERNEL_1(__NR_close, fd);
+        }
+    }
+}
+
+/* put_cmsg_compat(), scm_detach_fds_compat() and scm_pidfd_recv(): what does not fit is cut off, with
+ * MSG_CTRUNC. Descriptors that do not fit are closed. */
 static long control_received(struct message *message) {
     u64 to = message->narrow.control, room = message->narrow.control_size, written = 0, read = 0;
     while (message->wide.control_size - read >= sizeof(struct control64)) {
@@ -161,19 +174,15 @@ static long control_received(struct message *message) {
         u64 data = wide.size - sizeof wide, left = room - written;
         u64 fits = left < sizeof(struct control32) ? 0 : left - sizeof(struct control32);
         u64 kept = data < fits ? data : fits;
-        int rights = wide.level == SOL_SOCKET && wide.type == SCM_RIGHTS;
-        if (rights) {
+        int descriptors = wide.level == SOL_SOCKET && (wide.type == SCM_RIGHTS || wide.type == SCM_PIDFD);
+        if (descriptors) {
             kept = ROUND_DOWN(kept, 4UL);
-            for (u64 i = kept; i + 4 <= data; i += 4) {
-                i32 fd;
-                copy_bytes(&fd, from + sizeof wide + i, 4);
-                KERNEL_1(__NR_close, fd);
-            }
+            close_descriptors(from + sizeof wide, kept, data);
         }
         if (kept < data) {
             message->wide.flags |= MSG_CTRUNC;
         }
-        if (left >= sizeof(struct control32) && !(rights && kept == 0)) {
+        if (left >= sizeof(struct control32) && !(descriptors && kept == 0)) {
             struct control32 narrow = {(u32)(sizeof narrow + kept), wide.level, wide.type};
             if (WRITE_USER(to + written, narrow) < 0 ||
                 write_user(to + written + sizeof narrow, from + sizeof wide, kept) < 0) {
@@ -319,6 +328,8 @@ long call_recvmmsg(struct frame *frame) {
 }
 
 #define SOL_IP 0
+#define IP_PKTOPTIONS 9
+#define IPV6_2292PKTOPTIONS 6
 #define SOL_IPV6 41
 #define SOL_SCTP 132
 #define SO_ATTACH_FILTER 26
@@ -383,8 +394,43 @@ long call_setsockopt(struct frame *frame) {
     return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);
 }
 
+/* Their value is control messages. What sets the second one reads those of 64 bits, from an x32 program,
+ * too. */
+static int is_control(u32 level, u32 name) {
+    return (level == SOL_IP && name == IP_PKTOPTIONS) || (level == SOL_IPV6 && name == IPV6_2292PKTOPTIONS);
+}
+
+static long read_control(struct frame *frame) {
+    struct message message;
+    i32 size;
+    if (READ_USER(size, (u32)frame->r8) < 0 || size <= 0) {
+        return forward(frame, __NR_getsockopt);
+    }
+    message.mapped = message.vectors.mapped = 0;
+    message.wide.flags = 0;
+    message.narrow.control = (u32)frame->r10;
+    message.narrow.control_size = (u32)size < CONTROL_MOST ? (u32)size : CONTROL_MOST;
+    long result = control_room(&message, room_to_receive(message.narrow.control_size));
+    if (!failed(result)) {
+        u32 wide_size = (u32)message.wide.control_size;
+        u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, message.wide.control, (u64)&wide_size, 0};
+        result = x32_gate(__NR_getsockopt, arguments);
+        message.wide.control_size = wide_size;
+    }
+    if (result == 0) {
+        result = control_received(&message);
+        u32 used = (u32)message.wide.control_size;
+        result = !failed(result) && WRITE_USER((u32)frame->r8, used) < 0 ? -EFAULT : result;
+    }
+    message_free(&message);
+    return result;
+}
+
 long call_getsockopt(struct frame *frame) {
     u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
+    if (is_control(level, name)) {
+        return read_control(frame);
+    }
     if (!is_compat_only(level, name, 0)) {
         return forward(frame, __NR_getsockopt);
     }

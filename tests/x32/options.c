@@ -114,6 +114,18 @@ int main(void) {
     RESULT(setsockopt(udp, IPPROTO_IP, MCAST_LEAVE_GROUP, &request, sizeof request));
     RESULT(setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes));
     OPTION(tcp, IPPROTO_TCP, TCP_NODELAY, 4);
+    say("control messages as a value");
+    OPTION(tcp, IPPROTO_IP, IP_PKTOPTIONS, 64);
+    RESULT(setsockopt(tcp, IPPROTO_IP, IP_PKTINFO, &yes, sizeof yes));
+    RESULT(setsockopt(tcp, IPPROTO_IP, IP_RECVTTL, &yes, sizeof yes));
+    RESULT(setsockopt(tcp, IPPROTO_IP, IP_RECVTOS, &yes, sizeof yes));
+    const int sizes[] = {0, 11, 12, 22, 24, 35, 36, 39, 40, 53, 56, 63};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        OPTION(tcp, IPPROTO_IP, IP_PKTOPTIONS, sizes[i]);
+    OPTION(tcp, IPPROTO_IP, IP_PKTOPTIONS, -1);
+    OPTION(udp, IPPROTO_IP, IP_PKTOPTIONS, 64);
+    RESULT(getsockopt(tcp, IPPROTO_IP, IP_PKTOPTIONS, room, (void *)8));
+    RESULT(getsockopt(-1, IPPROTO_IP, IP_PKTOPTIONS, room, (void *)8));
     struct tcp_info info;
     length = sizeof info;
     RESULT(getsockopt(tcp, IPPROTO_TCP, TCP_INFO, &info, &length));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -213,6 +214,43 @@ static void memory(void) {
     VALUE(right);
 }
 
+/* A descriptor of the sender comes with each message (Linux 6.5), if its control message has room. */
+static void descriptors_of_senders(void) {
+    enum { PASS_PIDFD = 76, PIDFD = 4 };
+    const int rooms[] = {CMSG_SPACE(12) + sizeof(int),
+                         CMSG_SPACE(12) + CMSG_LEN(0) - 1,
+                         CMSG_SPACE(12) + CMSG_LEN(0),
+                         CMSG_SPACE(12) + CMSG_LEN(0) + 3,
+                         CMSG_SPACE(12) + CMSG_SPACE(sizeof(int)),
+                         CMSG_LEN(0),
+                         CMSG_LEN(sizeof(int)) - 1};
+    int ends[2], yes = 1;
+    socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
+    RESULT(setsockopt(ends[1], SOL_SOCKET, PASS_PIDFD, &yes, sizeof yes));
+    for (unsigned i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        char byte = 'x', room[128] __attribute__((aligned(8)));
+        struct iovec part = {&byte, 1};
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = rooms[i]};
+        int credentials = rooms[i] >= (int)CMSG_SPACE(12), before = dup(0);
+        setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &credentials, sizeof credentials);
+        close(before);
+        send(ends[0], &byte, 1, 0);
+        RESULT(recvmsg(ends[1], &message, 0));
+        say("room %u: flags %#x", i, message.msg_flags);
+        for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
+            say("  type %d, %d bytes", one->cmsg_type, (int)(one->cmsg_len - CMSG_LEN(0)));
+            if (one->cmsg_type == PIDFD && one->cmsg_len >= CMSG_LEN(sizeof(int)))
+                close(*(int *)CMSG_DATA(one));
+        }
+        int after = dup(0);
+        IS(after == before);
+        close(after);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* The name of a process whose program is a file in memory: since Linux 6.14 that file's. */
 static void name_of_program_in_memory(const char *path) {
     static char content[1 << 22];
@@ -245,6 +283,7 @@ int main(int count, char **words) {
     files();
     mounts_and_modules();
     memory();
+    descriptors_of_senders();
     MADE(ARCH_PRCTL, ARCH_SHSTK_ENABLE, 1, 0, 0, 0, 0);
     MADE(472, 0, 0, 0, 0, 0, 0);
     return 0;
