@@ -521,32 +521,53 @@ long space_unmap(u64 address, u64 size) {
     return result;
 }
 
-/* What moves, moves onto a place that was reserved, since MREMAP_FIXED replaces whatever is there. */
+/* What moves, moves onto a place that was reserved, since MREMAP_FIXED replaces whatever is there. -EEXIST
+ * where something is. */
+static long move_to(u64 place, u64 old, u64 old_size, u64 new_size, u64 flags) {
+    long result = map_at(place, new_size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (failed(result)) {
+        return result;
+    }
+    result = FOR_PROGRAM(
+        KERNEL_5(__NR_mremap, old, old_size, new_size, flags | MREMAP_MAYMOVE | MREMAP_FIXED, place));
+    if (failed(result)) {
+        KERNEL_2(__NR_munmap, place, new_size);
+        space_free(place, new_size);
+    } else if (!(flags & MREMAP_DONTUNMAP)) {
+        space_free(old, old_size);
+    }
+    return result;
+}
+
 static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
     for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
         u64 found = space_choose(new_size, PAGE);
         if (found == 0) {
             return -ENOMEM;
         }
-        long reserved = map_at(found, new_size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (reserved == -EEXIST) {
-            space_learn(found, new_size, attempt);
-            continue;
+        long result = move_to(found, old, old_size, new_size, flags);
+        if (result != -EEXIST) {
+            return result;
         }
-        if (failed(reserved)) {
-            return reserved;
-        }
-        long result = FOR_PROGRAM(
-            KERNEL_5(__NR_mremap, old, old_size, new_size, flags | MREMAP_MAYMOVE | MREMAP_FIXED, found));
-        if (failed(result)) {
-            KERNEL_2(__NR_munmap, found, new_size);
-            space_free(found, new_size);
-        } else if (!(flags & MREMAP_DONTUNMAP)) {
-            space_free(old, old_size);
-        }
-        return result;
+        space_learn(found, new_size, attempt);
     }
     return -ENOMEM;
+}
+
+/* mremap_to(), mm/mremap.c: with MREMAP_DONTUNMAP the new address is checked as with MREMAP_FIXED, and is a
+ * hint. */
+static long move_and_keep(u64 old, u64 old_size, u64 new_size, u64 flags, u64 hint) {
+    if (hint % PAGE != 0 || hint > TASK_SIZE || new_size > TASK_SIZE - hint ||
+        (old < hint + new_size && hint < old + old_size)) {
+        return -EINVAL;
+    }
+    if (hint >= LOWEST && space_is_free(hint, new_size)) {
+        long result = move_to(hint, old, old_size, new_size, flags);
+        if (result != -EEXIST) {
+            return result;
+        }
+    }
+    return move(old, old_size, new_size, flags);
 }
 
 static long remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
@@ -584,10 +605,11 @@ static long remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_addres
     if (!(flags & MREMAP_MAYMOVE) || new_size == 0 || size < new_size) {
         return KERNEL_5(__NR_mremap, old, old_size, new_size, flags, new_address);
     }
-    if (size > TASK_SIZE) {
+    if (size > TASK_SIZE && !(flags & MREMAP_DONTUNMAP)) {
         return -ENOMEM;
     }
-    return move(old, ROUND_UP(old_size, PAGE), size, flags);
+    return flags & MREMAP_DONTUNMAP ? move_and_keep(old, ROUND_UP(old_size, PAGE), size, flags, new_address)
+                                    : move(old, ROUND_UP(old_size, PAGE), size, flags);
 }
 
 long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {

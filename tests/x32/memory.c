@@ -150,6 +150,19 @@ int main(void) {
     print_map("8 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 8ULL << 30, MREMAP_MAYMOVE, 0, 0));
     char *left = mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | 4);
     IS(left != target && left != MAP_FAILED && strcmp(left, "kept") == 0 && *target == 0);
+    /* With MREMAP_DONTUNMAP (4) the new address is a hint. */
+    int64_t room = map(0, 64 * PAGE, 0), hint = room + 32 * PAGE, from = (uintptr_t)left;
+    munmap((void *)(uintptr_t)room, 64 * PAGE);
+    print_map("hint not aligned", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, hint + 1, 0));
+    print_map("hint in itself", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, from + 8 * PAGE, 0));
+    print_map("hint above 4 GiB", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, 1ULL << 33, 0));
+    print_map("8 GiB, kept", raw(SYS_mremap, from, 16 * PAGE, 8ULL << 30, 5, hint, 0));
+    print_map("another size", raw(SYS_mremap, from, 16 * PAGE, 17 * PAGE, 5, hint, 0));
+    print_map("must not move", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 4, hint, 0));
+    IS(raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, hint, 0) == hint);
+    IS(*left == 0 && strcmp((char *)(uintptr_t)hint, "kept") == 0);
+    int64_t beside = raw(SYS_mremap, hint, 16 * PAGE, 16 * PAGE, 5, from, 0);
+    IS(beside != hint && beside != from && strcmp((char *)(uintptr_t)beside, "kept") == 0);
     SUCCESS((int)(intptr_t)mremap(left, 0, PAGE, MREMAP_MAYMOVE));
     SUCCESS((int)(intptr_t)mremap(left, PAGE, 0, MREMAP_MAYMOVE));
     SUCCESS((int)(intptr_t)mremap(left + 1, PAGE, PAGE, MREMAP_MAYMOVE));
