@@ -21,20 +21,55 @@ static int is_same_link(const struct link_status *link, const char *name) {
            own.device == link->device && own.inode == link->inode;
 }
 
-/* "/proc/self/task/N/exe", of ".../N/exe". */
-static int is_link_of_task(const struct link_status *link, const char *text, u64 size) {
-    u64 end = size - 4, first = end;
-    while (first > 0 && text[first - 1] >= '0' && text[first - 1] <= '9') {
+/* Of a path that ends in a number N: "PREFIX/N/exe"; 0 where it does not. */
+static int link_in(struct text *name, const char *prefix, const char *folder, u64 size) {
+    u64 first = size;
+    while (first > 0 && folder[first - 1] >= '0' && folder[first - 1] <= '9') {
         first--;
     }
-    struct text name = {.size = 0};
-    text_add(&name, "/proc/self/task/");
-    for (u64 i = first; i < end; i++) {
-        name.bytes[name.size++] = text[i];
+    if (first == size || size - first >= 12) {
+        return 0;
     }
-    text_add(&name, "/exe");
-    name.bytes[name.size] = 0;
-    return end > first && end - first < 12 && is_same_link(link, name.bytes);
+    name->size = 0;
+    text_add(name, "%s/", prefix);
+    copy_bytes(name->bytes + name->size, folder + first, size - first);
+    name->size += size - first;
+    text_add(name, "/exe");
+    name->bytes[name->size] = 0;
+    return 1;
+}
+
+/* The link of a thread that is not the first has two names, and two inodes: in /proc/self/task, and in /proc
+ * itself, where only those of this process count. */
+static int is_link_in_folder(const struct link_status *link, const char *folder, u64 size) {
+    struct link_status of_task;
+    struct text name;
+    if (!link_in(&name, "/proc/self/task", folder, size)) {
+        return 0;
+    }
+    if (is_same_link(link, name.bytes)) {
+        return 1;
+    }
+    return !failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, name.bytes, &of_task, AT_SYMLINK_NOFOLLOW)) &&
+           link_in(&name, "/proc", folder, size) && is_same_link(link, name.bytes);
+}
+
+/* ".../N/exe", or "exe" in the folder N. */
+__attribute__((noinline)) static int is_link_of_task(const struct link_status *link, u64 directory,
+                                                     const char *text, u64 size) {
+    struct text name = {.size = 0};
+    char folder[256];
+    if (size > 3) {
+        return is_link_in_folder(link, text, size - 4);
+    }
+    if ((i32)directory == AT_FDCWD) {
+        text_add(&name, "/proc/thread-self/cwd");
+        name.bytes[name.size] = 0;
+    } else {
+        program_name_descriptor(&name, (i32)directory);
+    }
+    long length = KERNEL_3(__NR_readlink, name.bytes, folder, sizeof folder);
+    return length > 0 && length < (long)sizeof folder && is_link_in_folder(link, folder, (u64)length);
 }
 
 /* A file of that name in /proc is recognised by its inode, which it has while the process lives. */
@@ -43,7 +78,7 @@ static int leads_to_own_exe(u64 directory, const char *text, u64 size) {
     return !failed(KERNEL_4(__NR_newfstatat, directory, text, &link, AT_SYMLINK_NOFOLLOW)) &&
            IS_LINK(link.mode) &&
            (is_same_link(&link, "/proc/self/exe") || is_same_link(&link, "/proc/thread-self/exe") ||
-            is_link_of_task(&link, text, size));
+            is_link_of_task(&link, directory, text, size));
 }
 
 int is_own_exe(u64 directory, const char *text) {

@@ -6,6 +6,7 @@
  */
 #include "transcript.h"
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -78,6 +79,26 @@ static void names(void) {
     close(here);
 }
 
+/* Of a thread that is not the first: each name has a folder of its own in /proc. */
+static void *names_of_thread(void *nothing) {
+    char text[100];
+    int here = open(".", O_PATH | O_DIRECTORY);
+    for (int kind = 0; kind < 2; kind++) {
+        snprintf(text, sizeof text, kind == 0 ? "/proc/%1$d" : "/proc/%2$d/task/%1$d", gettid(), getpid());
+        int folder = open(text, O_PATH | O_DIRECTORY);
+        strcat(text, "/exe");
+        TEXT(name_of_link(text));
+        TEXT(opened(open(text, O_RDONLY)));
+        TEXT(opened(openat(folder, "exe", O_RDONLY)));
+        fchdir(folder);
+        TEXT(opened(open("exe", O_RDONLY)));
+        fchdir(here);
+        close(folder);
+    }
+    close(here);
+    return nothing;
+}
+
 static void calls(void) {
     struct timespec times[2] = {{1000, 0}, {2000, 0}};
     struct stat status;
@@ -125,7 +146,10 @@ int main(int count, char **words) {
     if (count > 1 && strcmp(words[1], "again") == 0)
         return 7;
     if (count > 1) {
+        pthread_t thread;
         names();
+        pthread_create(&thread, NULL, names_of_thread, NULL);
+        pthread_join(thread, NULL);
         calls();
         other_names();
         return 0;
