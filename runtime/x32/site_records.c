@@ -21,6 +21,7 @@ static u32 left_count, collect_at;
 LARGE static u16
     owner[STUB_COUNT];  /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
 static u32 slot_before; /* the search begins after it; 0 before the first */
+static u32 row_missing; /* so many places in a row were not to be had since one became free; 0: none asked */
 static int everything_enters;
 
 /* Above one process's usual number of those that come and go at once. */
@@ -99,6 +100,7 @@ static void release(struct record *record) {
         trampoline_free(record->trampoline);
     }
     record->state = FREE;
+    row_missing = 0;
 }
 
 /* Takes the places of those that were left, where no thread is any more. */
@@ -130,9 +132,14 @@ static struct record *unused_record(void) {
     return record_end < RECORDS ? &records[record_end++] : NULL;
 }
 
+int records_are_full(void) { return row_missing != 0; }
+
 /* So many free places in a row, or 0. */
 static u32 unused_slots(u32 wanted) {
     u32 run = 0;
+    if (row_missing != 0 && wanted >= row_missing) {
+        return 0;
+    }
     u32 first = slot_before < STUB_FIRST ? STUB_FIRST : slot_before + 1;
     for (u32 i = 0, at = first; i < STUB_COUNT + wanted; i++, at++) {
         if (at == STUB_COUNT) {
@@ -144,6 +151,7 @@ static u32 unused_slots(u32 wanted) {
             return at + 1 - wanted;
         }
     }
+    row_missing = wanted;
     return 0;
 }
 

@@ -40,6 +40,8 @@ u64 record_stub(const struct record *record);
 
 /* The record of a site that is about to be rewritten, LIVE, with a stub; null where there is no room. */
 struct record *record_take(struct site *wanted);
+/* Whether some site found no room since room was made last: a search for it takes microseconds. */
+int records_are_full(void);
 /* The site was taken back. */
 void record_leave(struct record *record);
 

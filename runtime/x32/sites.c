@@ -263,7 +263,7 @@ void sites_rewrite(u64 call, u64 number) {
     } else if (!rewrite_locked(call, number)) {
         refused++;
     }
-    if (stub_users_are_alone()) {
+    if (stub_users_are_alone() && !records_are_full()) {
         site_traps_of_page((u32)call, rewrite_neighbour);
     }
     code_writes_end();
