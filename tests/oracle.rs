@@ -247,6 +247,11 @@ fn a_filter_of_packet_fanout_has_the_results_of_x86_64() {
 }
 
 #[test]
+fn a_segment_of_huge_pages_has_the_results_of_x86_64() {
+    has_the_results_of_x86_64("huge_segments");
+}
+
+#[test]
 fn under_landlock_a_program_executes_what_it_permits_itself_and_nothing_else() {
     has_the_results_of_x86_64("landlock");
 }

@@ -34,9 +34,29 @@ static void note(u64 address, u64 size) {
 #define SIZE_WORD 6
 #define STATUS_WORDS 14
 
-static long attach_where_free(u64 id, u64 size, u64 flags) {
+#define MADV_DONTFORK 10
+
+/* What a segment's places are aligned to, and its size rounded up to: of huge pages (SHM_HUGETLB) nothing
+ * but a mapping tells, which cannot be divided within one. The kernel attaches it above 4 GiB for that. */
+static u64 alignment_of(u64 id, u64 flags) {
+    long there = KERNEL_3(__NR_shmat, id, 0, flags);
+    if (failed(there)) {
+        return PAGE;
+    }
+    static const u32 sizes[] = {PAGE, 2U << 20, 1U << 30};
+    u64 i = 0;
+    while (i + 1 < sizeof sizes / sizeof sizes[0] &&
+           KERNEL_3(__NR_madvise, there, sizes[i], MADV_DONTFORK) == -EINVAL) {
+        i++;
+    }
+    KERNEL_1(__NR_shmdt, there);
+    return sizes[i];
+}
+
+static long attach_where_free(u64 id, u64 *size, u64 flags) {
+    u64 alignment = 0; /* not known yet */
     for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
-        u64 found = space_choose(size, PAGE);
+        u64 found = space_choose(*size, alignment == 0 ? PAGE : alignment);
         if (found == 0) {
             break;
         }
@@ -44,7 +64,14 @@ static long attach_where_free(u64 id, u64 size, u64 flags) {
         if (there != -EINVAL) {
             return there;
         }
-        space_learn(found, size, attempt);
+        if (alignment == 0) {
+            alignment = alignment_of(id, flags);
+            *size = ROUND_UP(*size, alignment);
+            if (alignment != PAGE) {
+                continue;
+            }
+        }
+        space_learn(found, *size, attempt);
     }
     return -ENOMEM;
 }
@@ -65,10 +92,10 @@ long attachments_attach(u64 id, u64 address, u64 flags) {
     if (address != 0 && sites_own_page(address, address + size) != 0) {
         return -ENOMEM;
     }
-    if (address != 0) {
+    if (address != 0 || (flags & SHM_REMAP)) { /* without an address the kernel refuses that */
         result = KERNEL_3(__NR_shmat, id, address, flags);
     } else if (!failed(result)) {
-        result = attach_where_free(id, size, flags);
+        result = attach_where_free(id, &size, flags);
     }
     if (!failed(result)) {
         space_take((u64)result, size);
