@@ -153,11 +153,19 @@ fn programs_that_cannot_be_counted_have_a_reason() {
     // It forks by a system call, which valgrind does not see as a fork.
     let fork = "#include <signal.h>\n#include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
                 if (!syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) _exit(0);\n    return wait(0) < 0;\n}\n";
+    // By a system call, which callgrind does not see as the end of a program.
+    let replaced = "#include <sys/syscall.h>\n#include <unistd.h>\nint main(int count, char **words) {\n    \
+                    char *again[] = {words[0], \"again\", 0};\n    \
+                    return count > 1 ? 0 : syscall(SYS_execve, words[0], again, 0);\n}\n";
+    let left = "#include <unistd.h>\nint main(void) {\n    if (!fork()) return pause();\n    return 0;\n}\n";
     // valgrind preloads a library.
     let fails = "#include <stdlib.h>\nint main(void) {\n    return getenv(\"LD_PRELOAD\") ? 3 : 0;\n}\n";
-    for (source, reason) in
-        [(fork, "valgrind did not see a fork"), (fails, "under valgrind it ended with exit status 3")]
-    {
+    for (source, reason) in [
+        (fork, "valgrind did not see a fork"),
+        (replaced, "executes another program in its place (execve)"),
+        (left, "1 of its 2 processes left no counts"),
+        (fails, "under valgrind it ended with exit status 3"),
+    ] {
         lab.write("odd.c", source);
         lab.gcc("-O1 odd.c -o a");
         lab.gcc("-O2 odd.c -o b");
@@ -165,6 +173,55 @@ fn programs_that_cannot_be_counted_have_a_reason() {
         assert_eq!(output.status, Some(0), "{output:?}");
         lab.widthwise("explain --time").refuses(2, &[reason]);
     }
+}
+
+#[test]
+fn what_a_process_did_before_it_executes_another_program_in_its_place_is_counted() {
+    let lab = Laboratory::new();
+    // A child does so twice, the second time with a fork: parts of callgrind's counts have the same numbers in every program.
+    let text = r#"
+        #include <sys/wait.h>
+        #include <unistd.h>
+        __attribute__((noinline)) static void work(unsigned steps) {
+            __asm__ volatile("1: dec %0; jnz 1b" : "+r"(steps));
+        }
+        static void forked(char **words, char *next) {
+            if (fork() == 0) {
+                work(2000);
+                if (next) execl(words[0], words[0], next, (char *)0);
+                _exit(0);
+            }
+            wait(0);
+        }
+        int main(int count, char **words) {
+            if (count == 1) {
+                work(STEPS);
+                forked(words, "2");
+                execl(words[0], words[0], "3", (char *)0);
+            } else if (words[1][0] == '2') {
+                forked(words, 0);
+                work(10000);
+                execl(words[0], words[0], "3", (char *)0);
+            }
+            work(1000);
+            return 0;
+        }
+    "#;
+    lab.write("replaced.c", text);
+    lab.gcc("-O1 -DSTEPS=100000 replaced.c -o a");
+    lab.gcc("-O1 -DSTEPS=500000 -m32 -idirafter /usr/include/x86_64-linux-gnu replaced.c -o b");
+    // valgrind's logs of x32 processes are files, which the next program empties.
+    lab.gcc("-O1 -DSTEPS=100000 -mx32 -idirafter /usr/include/x86_64-linux-gnu replaced.c -o x");
+    let output = lab.compare("./a ./b ./x --rounds 1 --functions");
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let document = lab.widthwise("explain --time --json").json();
+    for (side, steps) in [("baseline", 100_000), ("variant", 500_000)] {
+        let instructions = row(&document, "work")[side]["instructions"].as_u64().unwrap();
+        let expected = 2 * (steps + 2_000 + 2_000 + 10_000 + 1_000 + 1_000);
+        assert!((expected..expected + 30).contains(&instructions), "{side}: {instructions}");
+    }
+    let refused = "x: its functions could not be counted: a process of it executes another program in its place (execve)";
+    assert!(unfolded(&output.stdout).contains(refused), "{output:?}");
 }
 
 #[test]

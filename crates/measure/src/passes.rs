@@ -1,6 +1,7 @@
 //! Passes after the timed rounds, in which nothing is timed: memory over time, emulated counters, the
 //! instructions of operations, the heap, functions.
 
+mod callgrind_parts;
 mod clock_calls;
 mod counted_rounds;
 mod deviations;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::passes::callgrind_parts::Part;
 use crate::passes::emulated_processes::{is_routine, Processes};
 use crate::passes::valgrind;
 use crate::run::result::RunError;
@@ -83,6 +84,9 @@ pub(super) struct Heard {
     pub text: String,
     /// The processes.
     pub processes: Processes,
+    /// Where callgrind writes parts, and those that were kept.
+    folder: Option<PathBuf>,
+    pub parts: Vec<Part>,
 }
 
 /// Listens to valgrind's log.
@@ -93,13 +97,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Makes the pipe `calls` in the folder, and begins to read it.
-    pub fn begin(folder: &Path) -> Result<Listener, RunError> {
+    /// Makes the pipe `calls` in the folder, and begins to read it. `parts`: where callgrind writes parts, which are kept as soon as
+    /// the log says that they are written.
+    pub fn begin(folder: &Path, parts: Option<&Path>) -> Result<Listener, RunError> {
         let path = folder.join("calls");
         let pipe = pipe(&path).map_err(|error| RunError::Scratch { path: path.clone(), error })?;
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = is_over.clone();
-        let thread = std::thread::spawn(move || listen(pipe, &seen));
+        let heard = Heard { folder: parts.map(Path::to_owned), ..Heard::default() };
+        let thread = std::thread::spawn(move || listen(pipe, heard, &seen));
         Ok(Listener { path, is_over, thread })
     }
 
@@ -128,8 +134,8 @@ fn pipe(path: &Path) -> io::Result<File> {
     Ok(pipe)
 }
 
-fn listen(mut pipe: File, is_over: &AtomicBool) -> Heard {
-    let (mut heard, mut rest, mut bytes) = (Heard::default(), Vec::new(), vec![0; 1 << 16]);
+fn listen(mut pipe: File, mut heard: Heard, is_over: &AtomicBool) -> Heard {
+    let (mut rest, mut bytes) = (Vec::new(), vec![0; 1 << 16]);
     loop {
         // Read before the pipe is: what was written before the end is in it.
         let is_last = is_over.load(Ordering::Acquire);
@@ -155,11 +161,22 @@ impl Heard {
         }
     }
 
+    fn keep_parts(&mut self) {
+        for part in self.processes.take_written() {
+            match self.folder.as_ref().map(|folder| part.keep(folder)) {
+                Some(Ok(())) => self.parts.push(part),
+                Some(Err(_)) => self.processes.lose_part(),
+                None => {}
+            }
+        }
+    }
+
     /// `SYSCALL[12,1](228) sys_clock_gettime( 1, 0x1fff000630 )[sync] --> Success(0x0)`: valgrind writes each third of it at once, so
     /// that a line may have thirds of two processes.
     fn line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         self.processes.hear(&line);
+        self.keep_parts();
         if !line.contains("SYSCALL[") {
             if !is_routine(&line) && self.text.len() + line.len() <= MOST_TEXT {
                 self.text.push_str(&line);
@@ -200,7 +217,7 @@ mod tests {
     #[test]
     fn a_log_of_several_writers_is_read_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let listener = Listener::begin(folder.path()).unwrap();
+        let listener = Listener::begin(folder.path(), None).unwrap();
         let [trace, file] = listener.options();
         assert_eq!(trace, "--trace-syscalls=yes");
         // More than a pipe holds.

@@ -181,7 +181,7 @@ fn listened_to(
 ) -> Result<(RunResult, Heard), RunError> {
     let logs = plan.folder.join("scratch").join("emulated-calls");
     valgrind::empty(&logs)?;
-    let listener = Listener::begin(&logs)?;
+    let listener = Listener::begin(&logs, None)?;
     let [trace, file] = listener.options();
     let emulated = valgrind::before(start, &CACHEGRIND, &[&trace, &file], folder);
     let result = runner.run(&emulated, 0, &plan.cpus, limits, cancelled);

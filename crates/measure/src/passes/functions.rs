@@ -2,6 +2,7 @@
 //! in a separate pass. The files are kept in the campaign, and read by `explain`.
 
 mod fault_sites;
+mod log_openings;
 mod page_faults;
 mod record;
 pub mod recording;

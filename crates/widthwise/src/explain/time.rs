@@ -46,6 +46,7 @@ struct Side {
     profiles: Vec<Profile>,
     through_runtime: bool,
     without_page_faults: Option<String>,
+    remarks: Vec<String>,
 }
 
 /// The section of two variants.
@@ -80,8 +81,18 @@ pub fn section<'a>(names: [&'a str; 2], campaign: &Path, top: usize) -> Result<T
         without_page_faults: a.without_page_faults.clone().or_else(|| b.without_page_faults.clone()),
         verdict,
         top,
-        remarks: if with_kernel { Vec::new() } else { vec![WITHOUT_KERNEL.to_owned()] },
+        remarks: remarks(names, &sides, with_kernel),
     })
+}
+
+/// What is to be known of the recordings, each remark once.
+fn remarks(names: [&str; 2], sides: &[Side], with_kernel: bool) -> Vec<String> {
+    let mut all: Vec<String> = (!with_kernel).then(|| WITHOUT_KERNEL.to_owned()).into_iter().collect();
+    for (name, side) in names.iter().zip(sides) {
+        all.extend(side.remarks.iter().map(|remark| format!("Of {name}, {remark}.")));
+    }
+    all.dedup();
+    all
 }
 
 /// The recordings of a variant, with the folders of their files.
@@ -98,12 +109,14 @@ fn recordings(archive: &Archive, name: &str) -> Vec<(PathBuf, Recording)> {
 }
 
 fn side(archive: &Archive, name: &str, with_kernel: bool, code: &mut CodeNames) -> Result<Side, String> {
-    let mut side = Side { profiles: Vec::new(), through_runtime: false, without_page_faults: None };
+    let mut side =
+        Side { profiles: Vec::new(), through_runtime: false, without_page_faults: None, remarks: Vec::new() };
     for (files, recording) in recordings(archive, name) {
         if let Some(reason) = &recording.refused {
             return Err(format!("the functions of {name} could not be counted: {reason}"));
         }
         side.through_runtime |= recording.through_runtime;
+        side.remarks.extend(recording.remarks.iter().cloned());
         let mut profile = Profile::default();
         counts(&files, &recording, code, &mut profile).map_err(|reason| format!("{name}: {reason}"))?;
         match page_faults(&recording, with_kernel, code, &mut profile) {

@@ -1,5 +1,6 @@
 //! Makes a recording: a run under callgrind, its files compressed into the campaign, and the page faults of a run outside valgrind.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -8,6 +9,10 @@ use std::path::{Path, PathBuf};
 use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::Ending;
 
+use crate::passes::callgrind_parts::{ended, COUNTS as OWN_COUNTS};
+use crate::passes::clock_calls::{Heard, Listener};
+use crate::passes::emulated_processes::{Processes, EXECUTING};
+use crate::passes::functions::log_openings::LogOpenings;
 use crate::passes::functions::page_faults::Watch;
 use crate::passes::functions::recording::{PageFaults, Recording, COUNTS, SYSTEM_CALLS};
 use crate::passes::recordings::{empty_scratch, outputs_differently, scratch, KeptRecording, Partial};
@@ -53,24 +58,20 @@ pub fn record(
         valgrind: valgrind.to_owned(),
         ..Recording::default()
     };
-    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let result = runner.run(&under_callgrind(start, &own), 0, &plan.cpus, limits, cancelled)?;
+    let counted = counted(plan, start, &own, runner, cancelled)?;
     if cancelled() {
         return Ok(None);
     }
-    recording.wall_ns = result.wall.as_nanos() as u64;
-    if result.ending != Ending::Done {
-        let log = valgrind::logged(&own);
-        recording.refused = Some(valgrind::refusal(&result.ending, start, &runner.stderr(), &log));
-    } else if outputs_differently(plan, participant, answer, runner) {
+    recording.wall_ns = counted.wall_ns;
+    recording.refused = counted.refused;
+    recording.remarks = counted.remarks;
+    if recording.refused.is_none() && outputs_differently(plan, participant, answer, runner) {
         recording.refused =
             Some("not emulated: under valgrind its output is not what it is outside".to_owned());
     }
     let partial = Partial::begin::<Recording>(plan, participant, number)?;
-    if recording.refused.is_none()
-        && pack_all(&own, partial.folder()).map_err(scratch(partial.folder()))? == 0
-    {
-        recording.refused = Some("valgrind left no counts".to_owned());
+    if recording.refused.is_none() {
+        pack_all(&own, partial.folder()).map_err(scratch(partial.folder()))?;
     }
     let _ = std::fs::remove_dir_all(&own);
     let Some(page_faults) = page_faults(plan, start, runner, cancelled)? else { return Ok(None) };
@@ -82,6 +83,99 @@ pub fn record(
     Ok(Some(recording))
 }
 
+/// What came of a run under callgrind.
+struct Counted {
+    wall_ns: u64,
+    /// Why its counts are none of the program's.
+    refused: Option<String>,
+    remarks: Vec<String>,
+}
+
+/// A run under callgrind. Its files are in `own`.
+fn counted(
+    plan: &Plan,
+    start: &LaunchSpec,
+    own: &Path,
+    runner: &mut Runner,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Counted, RunError> {
+    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
+    let mut words = words(own);
+    let (result, processes, text);
+    if valgrind::runtime_of(start).is_some() {
+        // valgrind names no x32 function: code addresses do, with the files that were mapped there. Each process has a log of its own.
+        words.push(bytes::os(&format!("--log-file={}/{LOG}%p", valgrind::escaped(own))));
+        words.push("--trace-syscalls=yes".into());
+        let openings = LogOpenings::watch(own).map_err(scratch(own))?;
+        result = runner.run(&valgrind::under(start, &words), 0, &plan.cpus, limits, cancelled)?;
+        // Before the logs are read here: that opens them, too.
+        let openings = openings.end();
+        text = valgrind::logged(own);
+        processes = openings
+            .and_then(|openings| logged(own, &openings))
+            .map_err(|error| format!("valgrind's logs: {error}"));
+    } else {
+        let logs = own.with_file_name("functions-calls");
+        valgrind::empty(&logs)?;
+        words.extend(EXECUTING.map(before));
+        let listener = Listener::begin(&logs, Some(own))?;
+        words.extend(listener.options().map(OsString::from));
+        let run = runner.run(&valgrind::under(start, &words), 0, &plan.cpus, limits, cancelled);
+        let heard = listener.end();
+        result = run?;
+        drop_counts_of_parents(&heard, own).map_err(scratch(own))?;
+        (text, processes) = (heard.text, Ok(heard.processes));
+    }
+    let counts = match result.ending {
+        Ending::Done => {
+            let ended = ended_in(own).map_err(scratch(own))?;
+            processes.and_then(|processes| {
+                processes.all_of_callgrind(&ended).map(|()| processes.between_fork_and_program())
+            })
+        }
+        ref ending => Err(valgrind::refusal(ending, start, &runner.stderr(), &text)),
+    };
+    let wall_ns = result.wall.as_nanos() as u64;
+    Ok(match counts {
+        Ok(remark) => Counted { wall_ns, refused: None, remarks: remark.into_iter().collect() },
+        Err(reason) => Counted { wall_ns, refused: Some(reason), remarks: Vec::new() },
+    })
+}
+
+/// What the logs of all processes say.
+fn logged(own: &Path, openings: &BTreeMap<u32, u32>) -> io::Result<Processes> {
+    let mut processes = Processes::default();
+    for entry in std::fs::read_dir(own)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(LOG) {
+            let (mut log, mut line) = (BufReader::new(File::open(entry.path())?), Vec::new());
+            while log.read_until(b'\n', &mut line)? > 0 {
+                processes.hear(&String::from_utf8_lossy(&line));
+                line.clear();
+            }
+        }
+    }
+    openings.iter().for_each(|(process, times)| processes.opened(*process, *times));
+    Ok(processes)
+}
+
+/// What a forked process counted before it executed a program has its parent's counts, too, unless valgrind saw the fork.
+fn drop_counts_of_parents(heard: &Heard, own: &Path) -> io::Result<()> {
+    let of_parents = heard.parts.iter().filter(|part| heard.processes.is_of_parent(part));
+    of_parents.map(|part| part.kept(own)).try_for_each(std::fs::remove_file)
+}
+
+/// The processes that have written counts at their end.
+fn ended_in(own: &Path) -> io::Result<BTreeSet<u32>> {
+    let name = |entry: io::Result<std::fs::DirEntry>| Ok(ended(&entry?.file_name().to_string_lossy()));
+    std::fs::read_dir(own)?.filter_map(|entry| name(entry).transpose()).collect()
+}
+
+/// The option with which callgrind writes the counts and begins anew when a function is entered.
+fn before(function: &str) -> OsString {
+    format!("--dump-before={function}").into()
+}
+
 /// The path of a program, and the one without symbolic links.
 fn paths(file: &Path) -> Vec<String> {
     let mut paths = vec![bytes::text(file)];
@@ -90,11 +184,15 @@ fn paths(file: &Path) -> Vec<String> {
     paths
 }
 
-/// The start under callgrind, with a file in `own` for each process and each part of its time.
-fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
+/// callgrind's options, with a file in `own` for each process and each part of its time.
+fn words(own: &Path) -> Vec<OsString> {
     let own = valgrind::escaped(own);
     let mut words: Vec<OsString> = [
         "--tool=callgrind",
+        // The log has the programs that are executed, and the parts of the counts that are written.
+        "-v",
+        "-v",
+        "--vgdb=no",
         "--cache-sim=yes",
         "--branch-sim=yes",
         "--trace-children=yes",
@@ -111,28 +209,21 @@ fn under_callgrind(start: &LaunchSpec, own: &Path) -> LaunchSpec {
     .map(OsString::from)
     .to_vec();
     words.extend(valgrind::caches());
-    words.push(bytes::os(&format!("--callgrind-out-file={own}/counts.%p")));
-    words.extend(FORKS.map(|function| format!("--dump-before={function}").into()));
-    if valgrind::runtime_of(start).is_some() {
-        // valgrind names no x32 function: code addresses do, with the files that were mapped there.
-        words.push("--trace-syscalls=yes".into());
-        words.push(bytes::os(&format!("--log-file={own}/{LOG}%p")));
-    }
-    valgrind::under(start, &words)
+    words.push(bytes::os(&format!("--callgrind-out-file={own}/{OWN_COUNTS}%p")));
+    words.extend(FORKS.map(before));
+    words
 }
 
-/// Compresses valgrind's files into the folder. Returns how many have counts.
-fn pack_all(own: &Path, into: &Path) -> io::Result<usize> {
-    let mut counts = 0;
+/// Compresses valgrind's files into the folder.
+fn pack_all(own: &Path, into: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(own)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = BufReader::new(File::open(&path)?);
-        if let Some(number) = name.strip_prefix("counts.") {
+        if let Some(number) = name.strip_prefix(OWN_COUNTS) {
             let mut packed = packed(&into.join(format!("{number}.{COUNTS}")))?;
             io::copy(&mut file, &mut packed)?;
             packed.finish()?.flush()?;
-            counts += 1;
         } else if let Some(number) = name.strip_prefix(LOG) {
             let mut packed = packed(&into.join(format!("{number}.{SYSTEM_CALLS}")))?;
             let mut line = Vec::new();
@@ -146,7 +237,7 @@ fn pack_all(own: &Path, into: &Path) -> io::Result<usize> {
             packed.finish()?.flush()?;
         }
     }
-    Ok(counts)
+    Ok(())
 }
 
 fn packed(path: &PathBuf) -> io::Result<zstd::Encoder<'static, BufWriter<File>>> {
