@@ -9,10 +9,13 @@ mod brackets;
 mod demangled;
 mod numbers;
 
+use crate::function_name;
+
 pub(crate) use brackets::closing_bracket;
-pub(crate) use demangled::demangled;
+use demangled::is_of_thunk;
+pub(crate) use demangled::{demangled, is_thunk};
 pub use numbers::with_both_numbers;
-use numbers::{replaced, without_suffix};
+use numbers::{character, replaced, without_cast, without_suffix};
 
 /// Words that an integer type's name is made of, in any order: `long unsigned int` is what debug information says.
 const INTEGER_WORDS: [&str; 6] = ["unsigned", "signed", "long", "short", "int", "char"];
@@ -93,9 +96,16 @@ fn normalized(name: &str, integer: IntegerName) -> String {
     // GCC's debug information has `__int128 unsigned`, whose words have the order of no other integer.
     let wide =
         name.contains("__int128 unsigned").then(|| name.replace("__int128 unsigned", "unsigned __int128"));
-    let mut rest = wide.as_deref().unwrap_or(name);
+    let name = wide.as_deref().unwrap_or(name);
+    let with_plain_addresses = name.contains('&').then(|| without_addresses(name));
+    let mut rest = with_plain_addresses.as_deref().unwrap_or(name);
     while let Some(first) = rest.chars().next() {
-        if first.is_whitespace() {
+        if let Some(number) = without_cast(rest) {
+            rest = number;
+        } else if let Some((value, behind)) = character(rest).filter(|_| key.ends_with(['<', ','])) {
+            key.push_str(&value.to_string());
+            rest = behind;
+        } else if first.is_whitespace() {
             let trimmed = rest.trim_start();
             // A space counts between words only: one demangler writes `> >`, the other `>>`.
             if key.ends_with(of_a_word) && trimmed.starts_with(of_a_word) {
@@ -129,6 +139,30 @@ fn normalized(name: &str, integer: IntegerName) -> String {
         }
     }
     key.replace("{anonymous}", "(anonymous namespace)")
+}
+
+/// A name whose template arguments that are addresses are those of plain names, as in GCC's debug information: `gf` of `&gf(int)`, and
+/// `cell` of `(& cell)`.
+fn without_addresses(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find('&') {
+        let before = rest[..at].trim_end();
+        let bracket =
+            before.strip_suffix('(').map(str::trim_end).filter(|before| before.ends_with(['<', ',']));
+        let inside = rest[at + 1..].trim_start();
+        let end = outer(inside, &[',', '>', ')']);
+        let Some(end) = end.filter(|_| bracket.is_some() || before.ends_with(['<', ','])) else {
+            out.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            continue;
+        };
+        out.push_str(bracket.unwrap_or(before));
+        out.push_str(function_name::without_parameters(inside[..end].trim()));
+        rest = &inside[end..];
+        rest = bracket.and_then(|_| rest.strip_prefix(')')).unwrap_or(rest);
+    }
+    out + rest
 }
 
 /// A C function's name without what marks it as another name of the same.
@@ -238,9 +272,12 @@ fn east_const(name: &str) -> String {
 }
 
 /// A demangled function's qualified name and what is behind it, without the type of its result, which demanglers write in front of
-/// templates.
+/// templates. A thunk stays one.
 pub fn without_result(function: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
+    if is_of_thunk(function) {
+        return function;
+    }
     let (mut start, mut depth) = (0, 0usize);
     let mut characters = function.char_indices().peekable();
     let mut before = ' ';
@@ -360,7 +397,7 @@ pub fn names_of_symbol(symbol: &[u8]) -> SymbolNames {
 
 #[cfg(test)]
 mod tests {
-    use super::{key, names_of_symbol, plain};
+    use super::{key, names_of_symbol, plain, without_result};
 
     fn same(one: &str, other: &str) {
         assert_eq!(key(one), key(other), "{one} / {other}");
@@ -443,6 +480,30 @@ mod tests {
     }
 
     #[test]
+    fn constants_of_all_types_are_those_of_debug_information() {
+        for (demangled, debug) in [
+            ("std::array<void*, (unsigned long)4>", "std::array<void*, 4>"),
+            ("std::array<void*, (unsigned int)4>", "std::array<void*, 4UL>"),
+            ("A<(char)120, (char)44>", "A<'x', ','>"),
+            ("A<(char)10, (char)39, (char)92>", "A<'\\012', '\\'', '\\\\'>"),
+            ("A<(char)-56, (char)-56>", "A<'\\310', '\\37777777710'>"),
+            ("A<(wchar_t)120, (char16_t)960>", "A<L'x', u'\\1700'>"),
+            ("A<(long long)-5, (short)7, (unsigned char)200>", "A<-5, 7, 200>"),
+            ("A<&n::gf(int), int>", "A<n::gf, int>"),
+            ("A<&gf(int (*)(char), B<1>&)>", "A<gf>"),
+            ("A<&cell>", "A<(& cell)>"),
+        ] {
+            same(demangled, debug);
+        }
+        different("A<(char)120>", "A<'y'>");
+        different("A<int&, B const&>", "A<int, B const>");
+        different("f(A<int>&, int&)", "f(A<int>, int)");
+        assert_eq!(key("operator&(A, B)"), "operator&(A,B)");
+        assert_eq!(key("it's <'"), "it's<'");
+        assert_eq!(key("A<B<&f"), "A<B<&f");
+    }
+
+    #[test]
     fn spaces_count_between_words_only() {
         same("f<g<int> >(int, char *)", "f<g<int>>(int,char*)");
         different("operator new", "operatornew");
@@ -508,5 +569,19 @@ mod tests {
         ] {
             same(&demangled(lp64), &demangled(ilp32));
         }
+    }
+
+    #[test]
+    fn thunks_of_one_function_are_one_whatever_the_distances_of_its_bases_and_no_other_function() {
+        let common = |symbol: &str| names_of_symbol(symbol.as_bytes()).common;
+        let thunk = common("_ZThn16_N2D41bEm");
+        assert_eq!(thunk, common("_ZThn8_N2D41bEj"));
+        assert_eq!(common("_ZTv0_n24_N2D41cEl"), common("_ZTv0_n12_N2D41cEl"));
+        assert_eq!(common("_ZTchn16_h16_N1D5cloneEv"), common("_ZTchn8_h8_N1D5cloneEv"));
+        for other in ["_ZN2D41bEm", "_ZTv0_n16_N2D41bEm", "_ZThn16_N2D31bEm"] {
+            assert_ne!(thunk, common(other));
+        }
+        let shown = names_of_symbol(b"_ZThn16_N2D41bEm").shown;
+        assert_eq!(without_result(&shown), "non-virtual thunk to D4::b(unsigned long)");
     }
 }

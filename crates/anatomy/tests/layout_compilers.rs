@@ -262,6 +262,7 @@ fn a_better_order_saves_what_it_says() {
             .collect();
         format!(
             "struct Base {{ virtual void act(); int base; }};\n\
+             struct Unnamed {{ char a; union {{ void* p; char d[9]; struct {{ char m; char n; }}; }}; char b; union {{ short s; }}; }} unnamed;\n\
              struct Loose : Base {{{declared} unsigned x : 3; unsigned y : 7; }};\n\
              Loose* use; unsigned size(Loose& it) {{ return sizeof(it); }}\n"
         )
@@ -275,6 +276,11 @@ fn a_better_order_saves_what_it_says() {
         let (a, b) = (type_named(&baseline, "Loose"), type_named(&variant, "Loose"));
         let order = layout::better(&baseline, a, &variant, b).expect("a better order");
         assert!(order.baseline_size < baseline.size(a), "{order:?}");
+        let [one, other] = [&baseline, &variant].map(|layouts| type_named(layouts, "Unnamed"));
+        let members = layout::better(&baseline, one, &variant, other).expect("a better order").members;
+        for name in ["(anonymous union with p, d, m, …)", "(anonymous union with s)"] {
+            assert!(members.iter().any(|member| member == name), "{members:?}");
+        }
         let bits = order.members.iter().position(|name| name == "x").unwrap();
         assert_eq!(order.members[bits + 1], "y", "bit fields stay together");
         let declared: String = order

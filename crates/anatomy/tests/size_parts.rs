@@ -459,11 +459,17 @@ template <class T> struct Plain { static const bool value = true; };
 template <class T> __attribute__((noinline)) typename std::enable_if<!std::is_array<T>::value, T>::type first(T at) { return at * 3; }
 template <class T> __attribute__((noinline)) typename std::enable_if<n::Outer<T>::template Inner<int>::value, T>::type second(T at) { return at * 5; }
 template <class T> __attribute__((noinline)) typename std::enable_if<Plain<T>::value, T>::type third(T at, T *) { return at * 7; }
+struct A { virtual long a() { return 1; } long x; };
+struct B { virtual long b() { return 2; } long y; };
+struct C { virtual long b() { return 3; } virtual C *copy() { return this; } long z; };
+struct V { virtual long v() { return 4; } };
+struct D : A, B, C, virtual V { long b() override { return x + y + z; } long v() override { return z; } D *copy() override { return this + 1; } };
+D all[2];
 int main(int count, char **) { std::size_t size = count; return first(size) + second(size) + third(size, &size) > 7; }
 "#;
 
 #[test]
-fn functions_whose_results_are_members_of_templates_are_rows_of_both_abis() {
+fn functions_whose_names_differ_between_abis_are_rows_of_both() {
     let folder = tempfile::tempdir().unwrap();
     let source = [("members.cc", MEMBERS_OF_TEMPLATES)];
     let files = ABIS.map(|(abi, flags, ..)| {
@@ -490,5 +496,16 @@ fn functions_whose_results_are_members_of_templates_are_rows_of_both_abis() {
             function("n::Outer<unsigned long>::Inner<int>::value", "second", ""),
         ];
         assert_eq!(found, expected, "{}", ABIS[other].0);
+        // Two thunks of one function are one row, whatever the distances of the bases are in an ABI.
+        let thunks = rows.iter().filter(|row| row.shown_name().contains("thunk to D::"));
+        let mut thunks: Vec<_> =
+            thunks.map(|row| (row.shown_name(), row.sides.map(|side| side.count))).collect();
+        thunks.sort();
+        let expected = [
+            ("covariant return thunk to D::copy()", [2, 2]),
+            ("non-virtual thunk to D::b()", [2, 2]),
+            ("virtual thunk to D::v()", [1, 1]),
+        ];
+        assert_eq!(thunks, expected.map(|(name, counts)| (name.to_owned(), counts)), "{}", ABIS[other].0);
     }
 }

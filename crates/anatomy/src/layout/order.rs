@@ -23,7 +23,8 @@ const DEEPEST: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The members' names in the new order, without bases and the pointer to the virtual table, which stay first.
-    /// Bit fields that are neighbours stay together.
+    /// Bit fields that are neighbours stay together. An anonymous one has in its place what it is and the names in it:
+    /// `(anonymous union with i, p)`.
     pub members: Vec<String>,
     /// Bytes of an object in the baseline, in the new order.
     pub baseline_size: u64,
@@ -110,9 +111,40 @@ pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Opti
         return Some(Found::Open);
     }
     let (baseline_size, variant_size) = (*baseline_size, *variant_size);
-    let name = |number: &usize| a.members[*number].name.as_deref().unwrap_or("(anonymous)").to_owned();
+    let name = |number: &usize| name(baseline, &a.members[*number]);
     let members = order.iter().flat_map(|block| &one.blocks[*block].members).map(name).collect();
     Some(Found::Better(Order { members, baseline_size, variant_size }))
+}
+
+/// A member's name; of an anonymous structure or union what it is and the names in it, which are those of the structure's own scope and so
+/// tell one from another.
+fn name(layouts: &Layouts, member: &Member) -> String {
+    const MOST_NAMES: usize = 3;
+    if let Some(name) = &member.name {
+        return name.to_string();
+    }
+    let Some(of) = layouts.aggregate(member.ty) else { return "(anonymous)".to_owned() };
+    let kind = of.kind.keyword();
+    let mut inner = names_in(layouts, of, 0);
+    if inner.len() > MOST_NAMES {
+        inner.truncate(MOST_NAMES);
+        inner.push("…".to_owned());
+    }
+    match inner.as_slice() {
+        [] => format!("(anonymous {kind})"),
+        names => format!("(anonymous {kind} with {})", names.join(", ")),
+    }
+}
+
+/// The names of an aggregate's members, also of those in its anonymous ones.
+fn names_in(layouts: &Layouts, of: &Aggregate, depth: usize) -> Vec<String> {
+    let fields = of.members.iter().filter(|member| member.role == Role::Field);
+    let names = fields.flat_map(|member| match (&member.name, layouts.aggregate(member.ty)) {
+        (Some(name), _) => vec![name.to_string()],
+        (None, Some(inner)) if depth < DEEPEST => names_in(layouts, inner, depth + 1),
+        (None, _) => Vec::new(),
+    });
+    names.collect()
 }
 
 fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {

@@ -15,7 +15,54 @@ pub(crate) fn demangled(name: &str) -> String {
     if let Ok(shown) = rustc_demangle::try_demangle(name) {
         return format!("{shown:#}");
     }
-    cpp(name).or_else(|| cpp_with_gcc_scopes(name)).unwrap_or_else(|| name.to_owned())
+    let shown = |name: &str| cpp(name).or_else(|| cpp_with_gcc_scopes(name));
+    let of_thunk =
+        thunk(name).and_then(|(kind, encoding)| Some(format!("{kind}{}", shown(&format!("_Z{encoding}"))?)));
+    of_thunk.or_else(|| shown(name)).unwrap_or_else(|| name.to_owned())
+}
+
+/// What libiberty's demangler writes in front of the functions that thunks lead to, by the letter of the thunk's kind (Itanium C++ ABI,
+/// 5.1.4.2).
+const THUNKS: [(char, &str); 3] =
+    [('h', "non-virtual thunk to "), ('v', "virtual thunk to "), ('c', "covariant return thunk to ")];
+
+/// Whether a demangled name is a thunk's.
+pub(super) fn is_of_thunk(shown: &str) -> bool {
+    THUNKS.iter().any(|(_, kind)| shown.starts_with(kind))
+}
+
+/// Whether a symbol is a thunk's: its offsets are the distances of bases, which each ABI has its own of.
+pub(crate) fn is_thunk(symbol: &str) -> bool {
+    thunk(symbol).is_some()
+}
+
+/// How a thunk is shown, and the encoding of the function that it leads to.
+///
+/// cpp_demangle shows the offsets. They are left out: those of two ABIs differ.
+fn thunk(symbol: &str) -> Option<(&'static str, &str)> {
+    let special = symbol.strip_prefix("_ZT")?;
+    let (_, kind) = THUNKS.iter().find(|(kind, _)| special.starts_with(*kind))?;
+    let encoding = match special.strip_prefix('c') {
+        // The offset of `this`, and that of the result.
+        Some(offsets) => behind_offset(behind_offset(offsets)?)?,
+        None => behind_offset(special)?,
+    };
+    (!encoding.is_empty()).then_some((*kind, encoding))
+}
+
+/// What is behind a call offset: `hn16_`, `v0_n24_`.
+fn behind_offset(text: &str) -> Option<&str> {
+    let numbers = if text.starts_with('h') { 1 } else { 2 };
+    let mut rest = text.strip_prefix(['h', 'v'])?;
+    for _ in 0..numbers {
+        let (number, behind) = rest.split_once('_')?;
+        let digits = number.strip_prefix('n').unwrap_or(number);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        rest = behind;
+    }
+    Some(rest)
 }
 
 fn cpp(name: &str) -> Option<String> {
@@ -90,8 +137,34 @@ mod tests {
     }
 
     #[test]
+    fn a_thunk_is_shown_as_the_function_that_it_leads_to_without_its_offsets() {
+        // What `c++filt` writes.
+        for (name, shown) in [
+            ("_ZThn8_N2D41bEl", "non-virtual thunk to D4::b(long)"),
+            ("_ZTv0_n24_N2D41cEl", "virtual thunk to D4::c(long)"),
+            ("_ZThn16_N2D4D0Ev", "non-virtual thunk to D4::~D4()"),
+            ("_ZTchn16_h16_N1D5cloneEv", "covariant return thunk to D::clone()"),
+            ("_ZTcv0_n40_v0_n32_N1D5cloneEv", "covariant return thunk to D::clone()"),
+            ("_ZThn8_N12_GLOBAL__N_11D1bENSt7__cxx114listIlSaIlEEE.cold", "non-virtual thunk to (anonymous namespace)::D::b(std::__cxx11::list<long, std::allocator<long> >) [clone .cold]"),
+        ] {
+            assert_eq!(demangled(name), shown);
+        }
+    }
+
+    #[test]
     fn names_that_cannot_be_read_stay_as_they_are() {
-        for name in ["_ZsrS_", "_Z2f1IXsrSt4usr1E", "_ZdttisrS", "_Zsr"] {
+        for name in [
+            "_ZTh",
+            "_ZThn8_",
+            "_ZTv0_N1D1bEl",
+            "_ZTch8_N1D1bEl",
+            "_ZThx_N1D1bEl",
+            "_ZThn8_N1",
+            "_ZsrS_",
+            "_Z2f1IXsrSt4usr1E",
+            "_ZdttisrS",
+            "_Zsr",
+        ] {
             assert_eq!(demangled(name), name);
         }
     }

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::section_key;
 use super::{FileSize, RowKind};
-use crate::names::{demangled, names_of_symbol, without_copies};
+use crate::names::{demangled, is_thunk, names_of_symbol, without_copies};
 use crate::pairing::{paired_sums, Named};
 
 /// Bytes and the number of symbols, records or gaps that they are.
@@ -89,20 +89,26 @@ pub fn pairs(baseline: &[File], variant: &[File]) -> Vec<Pair> {
     let mut alone: BTreeMap<(&str, &str), Named<Alone>> = BTreeMap::new();
     for ((file, section, kind, raw), (amounts, flags)) in by_raw {
         let text = String::from_utf8_lossy(raw).into_owned();
-        let is_matched = is_in_both(&amounts);
+        // A thunk's symbol has offsets, which are each ABI's own: one symbol of both need not be one thunk.
+        let is_thunk = kind == RowKind::Symbol && is_thunk(&text);
+        let is_matched = is_in_both(&amounts) && !is_thunk;
         // `main.cold` counts for `main`.
         let whole = without_copies(&text);
         let (key, name) = match kind {
             RowKind::Symbol
-                if whole != text && (is_matched || in_both.contains(&(file, section, whole.as_bytes()))) =>
+                if whole != text
+                    && !is_thunk
+                    && (is_matched || in_both.contains(&(file, section, whole.as_bytes()))) =>
             {
                 (whole.to_owned(), whole.to_owned())
             }
             // Demangling is slow, and needed only where the mangled names differ.
             RowKind::Symbol if !is_matched => {
-                let side = usize::from(amounts[0].count == 0);
                 let of_place = alone.entry((file, section)).or_default();
-                of_place[side].push((names_of_symbol(raw), Alone { amount: amounts[side], flags }));
+                for (side, amount) in of_place.iter_mut().zip(amounts).filter(|(_, amount)| amount.count > 0)
+                {
+                    side.push((names_of_symbol(raw), Alone { amount, flags }));
+                }
                 continue;
             }
             // The number of a relocation's kind is the machine's: records are paired by what they do.

@@ -72,6 +72,15 @@ const STRINGS: [&str; 5] = [
     "std::basic_stringbuf<",
 ];
 
+/// The names that C++ gives to strings of its characters ([string.syn]).
+const CHARACTER_STRINGS: [(&str, &str); 5] = [
+    ("char", "std::string"),
+    ("wchar_t", "std::wstring"),
+    ("char8_t", "std::u8string"),
+    ("char16_t", "std::u16string"),
+    ("char32_t", "std::u32string"),
+];
+
 /// Functions of the C library that allocate characters (their manual pages).
 const CHARACTERS: [&str; 12] = [
     "strdup",
@@ -131,10 +140,8 @@ pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
         let source = Source::Allocator;
         return Some(Named { name: element, container: None, beside, source, is_sure: true });
     }
-    if let Some(name) = STRINGS.iter().find_map(|string| argument(function, string)) {
-        let container = Some("std::string".to_owned());
-        let (beside, source) = (Beside::Nothing, Source::Library);
-        return Some(Named { name, container, beside, source, is_sure: true });
+    if let Some(characters) = of_string(function) {
+        return Some(characters);
     }
     let is_library = first.module.starts_with("libc.so") && CHARACTERS.contains(&function);
     is_library.then(|| Named {
@@ -144,6 +151,17 @@ pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
         source: Source::Library,
         is_sure: true,
     })
+}
+
+/// The characters that a string's function allocates.
+fn of_string(function: &str) -> Option<Named> {
+    let name = STRINGS.iter().find_map(|string| argument(function, string))?;
+    let container = match CHARACTER_STRINGS.iter().find(|(character, _)| *character == name) {
+        Some((_, string)) => (*string).to_owned(),
+        None => format!("std::basic_string<{name}>"),
+    };
+    let (beside, source) = (Beside::Nothing, Source::Library);
+    Some(Named { name, container: Some(container), beside, source, is_sure: true })
 }
 
 /// Whether a function hands a request on unchanged.
@@ -217,6 +235,11 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
     // `make_shared<T[]>` asks for so many elements more that its control block has space in them (libstdc++, bits/shared_ptr_base.h).
     let is_counted = |frame: &&Frame| frame.function.starts_with("std::_Sp_counted_array_base<");
     let beside = if frames.peek().is_some_and(is_counted) { Beside::ControlBlock } else { Beside::Nothing };
+    // Whether a string's own function is seen with the allocator's inside, or alone in the library, is the compiler's choice.
+    let characters = frames.peek().and_then(|frame| of_string(&frame.function));
+    if let Some(characters) = characters.filter(|one| type_name_key(&one.name) == type_name_key(&element)) {
+        return characters;
+    }
     for frame in frames {
         let found = CONTAINERS.iter().find_map(|(beginning, name)| {
             let element = argument(&frame.function, beginning)?;
@@ -371,6 +394,28 @@ mod tests {
         assert_eq!(name(&[string]).map(|found| found.0).as_deref(), Some("wchar_t"));
         assert_eq!(name(&["strdup", "main"]), Some(("char".to_owned(), Some("strdup".to_owned()))));
         assert_eq!(name(&["strange", "main"]), None);
+    }
+
+    #[test]
+    fn the_characters_of_a_string_are_named_alike_whether_its_allocators_function_is_seen_or_not() {
+        for (character, string) in [
+            ("char", "std::string"),
+            ("wchar_t", "std::wstring"),
+            ("char16_t", "std::u16string"),
+            ("char32_t", "std::u32string"),
+            ("Glyph", "std::basic_string<Glyph>"),
+        ] {
+            let whole = format!("std::__cxx11::basic_string<{character}, std::char_traits<{character}>, std::allocator<{character}> >");
+            let create = format!("{whole}::_M_create(unsigned long&, unsigned long)");
+            let allocate = format!("std::__new_allocator<{character}>::allocate(unsigned long, void const*)");
+            let traits = format!("std::allocator_traits<std::allocator<{character}> >::allocate(std::allocator<{character}>&, unsigned long)");
+            let expected = Some((character.to_owned(), Some(string.to_owned())));
+            assert_eq!(name(&[&create, "main"]), expected);
+            assert_eq!(name(&[&allocate, &traits, &create, "main"]), expected);
+        }
+        let in_string =
+            ["std::__new_allocator<Track>::allocate(unsigned long)", "std::basic_string<char>::assign(long)"];
+        assert_eq!(name(&in_string), Some(("Track".to_owned(), None)));
     }
 
     #[test]
