@@ -3,6 +3,7 @@
 
 use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
+use widthwise_experiment::model::Thp;
 use widthwise_verdict::Word;
 
 use super::differences::{Differences, Judged, SystemDifferences};
@@ -373,7 +374,7 @@ impl Explanation<'_> {
             with_mappings(&[a, b], asked.a.min(asked.b))
         );
         if parted {
-            let cause = Cause::of(system);
+            let cause = Cause::of(system, [a, b]);
             let mut sentences = vec![format!(
                 "The system sees something else: on average over the run it gives {gives}, but the program requests {requests}. {}",
                 cause.sentence()
@@ -452,12 +453,18 @@ enum Cause {
     Kept,
     /// Requested memory was never written to.
     Untouched,
+    /// A huge page is resident as a whole, and the two may have other ones.
+    HugePages,
     /// Neither is clear.
     Unknown,
 }
 
 impl Cause {
-    fn of(system: &SystemDifferences) -> Cause {
+    fn of(system: &SystemDifferences, sides: [&Side; 2]) -> Cause {
+        let [a, b] = sides.map(|side| side.thp);
+        if a != b || a == Some(Thp::Always) {
+            return Cause::HugePages;
+        }
         let by = |judged: &Judged| match judged.is_clear() {
             true => judged.a.abs_diff(judged.b) as f64 / system.resident.a.max(1) as f64,
             false => 0.0,
@@ -474,6 +481,10 @@ impl Cause {
         match self {
             Cause::Kept => "The rest is due to the allocator, not to the ABI.",
             Cause::Untouched => "The rest was allocated and never written to: the system gives no memory for it.",
+            Cause::HugePages => {
+                "The kernel may give them huge pages (2 MiB), which are resident as a whole: the readings do not tell what the allocator \
+                 keeps and what is never written to."
+            }
             Cause::Unknown => {
                 "By the readings, neither keeps more of what was freed, or leaves more untouched, than the other, by more than \
                  recordings of one differ: when each has how much makes the rest."
@@ -506,9 +517,21 @@ impl Cause {
                 b.name,
                 bytes(system.untouched.b)
             )),
+            Cause::HugePages => Some(format!(
+                "The setting of transparent huge pages is {} for {} and {} for {}.",
+                thp(a),
+                a.name,
+                thp(b),
+                b.name
+            )),
             Cause::Unknown => None,
         }
     }
+}
+
+/// The setting of transparent huge pages.
+fn thp(side: &Side) -> &'static str {
+    side.thp.map_or("not known", Thp::name)
 }
 
 /// The number of large blocks that return to the system at once, where that differs.

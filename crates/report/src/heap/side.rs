@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use widthwise_anatomy::heap::rss_against_heap::RssAgainstHeap;
+use widthwise_experiment::model::Thp;
 
 use super::quantities::{bytes, percent};
 use crate::format::counted;
@@ -41,6 +42,9 @@ pub struct Side {
     /// whatever the allocator keeps.
     #[serde(skip)]
     pub may_copy: bool,
+    /// The variant's setting of transparent huge pages; none where it is not known, as of logs.
+    #[serde(skip)]
+    pub thp: Option<Thp>,
     /// Blocks of at least 128 KiB: the number with a mapping of their own, and the number without.
     pub large_blocks: (u64, u64),
     /// Events that were not recorded, for any reason: if there are any, sums and peaks are lower bounds.

@@ -331,6 +331,7 @@ pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
         incomplete: Vec::new(),
         system: None,
         may_copy: false,
+        thp: None,
         large_blocks: (0, 0),
         lost_events: 0,
         broken_stacks: 0,

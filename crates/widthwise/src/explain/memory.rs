@@ -4,7 +4,7 @@ use std::path::Path;
 
 use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK, RSS_LAG};
 use widthwise_experiment::metric;
-use widthwise_experiment::model::Cpus;
+use widthwise_experiment::model::{Cpus, Thp};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
 use widthwise_measure::passes::heap::LargestReading;
@@ -39,6 +39,11 @@ pub struct Sources<'a> {
 const SEVERAL: &str = "What is resident beyond the blocks is one part for processes that were forked, of low certainty: pages that a \
     process copies after a fork, what the allocator keeps and what is never written to are not distinguished. (A block from before a \
     fork counts once in the recording, and each copied page once more in the reading, which is of another moment.)";
+
+/// What huge pages leave open.
+const HUGE_PAGES: &str = "The kernel gives huge pages (2 MiB) to one of them or to both, or their settings of transparent huge pages \
+    differ. A huge page is resident as a whole: what is resident beyond the blocks, or is not resident, does not tell what the allocator \
+    keeps and what is never written to.";
 
 impl Sources<'_> {
     /// The section; none where max RSS of one of them was not measured.
@@ -81,6 +86,10 @@ impl Sources<'_> {
                 remarks.push(SEVERAL.to_owned());
             }
         }
+        let resident = self.with_huge_pages(resident);
+        if resident.as_ref().is_some_and(|sides| sides.iter().any(|side| side.has_huge_pages)) {
+            remarks.push(HUGE_PAGES.to_owned());
+        }
         let recordings = self.recordings(resident.as_ref());
         let lag = self.lag();
         let Sources { heap, variables, top, .. } = self;
@@ -112,6 +121,15 @@ impl Sources<'_> {
             Cpus::List(cpus) => cpus.len(),
         };
         RSS_LAG * cpus as u64
+    }
+
+    /// Both with huge pages, where the settings of transparent huge pages differ or ask for them.
+    fn with_huge_pages(&self, resident: Option<[Resident; 2]>) -> Option<[Resident; 2]> {
+        let variants = &self.comparison.campaign.experiment.variants;
+        let thp = |name| variants.iter().find(|one| one.name == name).map(|one| one.thp);
+        let [a, b] = self.names.map(thp);
+        let asks = a != b || a == Some(Thp::Always);
+        Some(resident?.map(|side| side.asking_for_huge_pages(asks)))
     }
 
     fn command(&self, flag: &str, does: &str) -> String {

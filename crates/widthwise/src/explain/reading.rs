@@ -94,6 +94,7 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
     let all_largest = all.iter().filter_map(|one| one.largest.clone()).collect();
     let One { mut side, profile, program, allocated, largest, addresses, .. } = all.swap_remove(typical);
     side.incomplete = incomplete;
+    side.thp = source.thp;
     side.may_copy |= all_allocated.iter().any(|one| one.may_copy);
     // The remarks name what is wrong with any recording; numbers of processes are other ones each time.
     let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
@@ -226,6 +227,7 @@ fn empty(name: &str, recording: &Recording) -> Side {
         incomplete: recording.failure.iter().cloned().collect(),
         system: None,
         may_copy: false,
+        thp: None,
         large_blocks: (0, 0),
         lost_events: 0,
         broken_stacks: 0,

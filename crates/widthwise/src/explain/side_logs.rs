@@ -1,7 +1,7 @@
 //! Where the logs of a side come from: a campaign, or files that the user names.
 
 use std::path::{Path, PathBuf};
-use widthwise_experiment::model::Experiment;
+use widthwise_experiment::model::{Experiment, Thp};
 use widthwise_experiment::Role;
 
 use widthwise_anatomy::heap::LogFile;
@@ -21,6 +21,8 @@ pub struct Source {
     pub name: String,
     /// Its recordings, at least one.
     pub recordings: Vec<Recorded>,
+    /// The variant's setting of transparent huge pages; of files it is not known.
+    pub thp: Option<Thp>,
 }
 
 /// One recording of a side, not read yet.
@@ -98,7 +100,9 @@ impl Wanted {
     /// What the campaign has of a variant's heap, if it was recorded.
     fn recorded(&self, name: &str) -> Option<Source> {
         let variant = self.archive.metadata().variants.iter().find(|one| one.name == name)?;
-        recorded(self.archive.folder(), name, &variant.slug)
+        let source = recorded(self.archive.folder(), name, &variant.slug)?;
+        let thp = self.experiment.variants.iter().find(|one| one.name == name).map(|one| one.thp);
+        Some(Source { thp, ..source })
     }
 
     /// The names; where the user names none, the baseline and the first other variant whose heap was recorded.
@@ -188,7 +192,7 @@ fn of_files(names: &[String]) -> Result<Vec<Source>, Failure> {
         let more = if logs.len() > 1 { format!(" and {} more", logs.len() - 1) } else { String::new() };
         let name = format!("{}{more}", logs[0].display());
         let recordings = vec![Recorded { logs, recording: Recording::default() }];
-        sides.push(Source { name, recordings });
+        sides.push(Source { name, recordings, thp: None });
     }
     if sides.len() > 2 {
         return Err(Failure::request(format!(
@@ -231,7 +235,7 @@ fn of_folder(folder: &str) -> Result<Source, Failure> {
     let of_trees = trees_of(&files)?;
     let recordings =
         of_trees.into_iter().map(|logs| Recorded { logs, recording: Recording::default() }).collect();
-    Ok(Source { name: folder.to_owned(), recordings })
+    Ok(Source { name: folder.to_owned(), recordings, thp: None })
 }
 
 /// The logs of each process tree.
@@ -258,7 +262,7 @@ pub fn recorded(campaign: &Path, name: &str, slug: &str) -> Option<Source> {
         Some(Recorded { logs: logs(&heap::Recording::folder(campaign, slug, number)), recording })
     };
     let recordings: Vec<Recorded> = (1..).map_while(of_number).collect();
-    (!recordings.is_empty()).then(|| Source { name: name.to_owned(), recordings })
+    (!recordings.is_empty()).then(|| Source { name: name.to_owned(), recordings, thp: None })
 }
 
 /// The logs in a folder of a campaign.

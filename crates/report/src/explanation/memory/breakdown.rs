@@ -140,12 +140,17 @@ fn beyond_blocks(
     }
     let whole = [measured.baseline, measured.variant];
     let both = [0, 1].map(|side| Beyond::of(whole[side], &resident[side], &heap.allocated[side]));
+    // A huge page is resident as a whole, whatever the program has written of it.
+    let (most, why) = match resident.iter().any(|side| side.has_huge_pages) {
+        true => (Certainty::Low, "huge pages, or never written to"),
+        false => (Certainty::Medium, "never written to"),
+    };
     let part = |cause: &str, place: &str, of: fn(&Beyond) -> i64| {
         let amounts = both.each_ref().map(of);
         let amount = amounts[1] - amounts[0];
         let spread = recordings
             .of_both(PAGE, &|side, resident, allocated| of(&Beyond::of(whole[side], resident, allocated)));
-        let certainty = spread.min(Certainty::Medium).min(of_readings(resident, amount));
+        let certainty = spread.min(most).min(of_readings(resident, amount));
         let detail = change(amounts.map(|bytes| bytes.unsigned_abs())) + " bytes";
         measured.part(cause, place, amount, certainty).with_detail(detail)
     };
@@ -153,7 +158,7 @@ fn beyond_blocks(
     vec![
         part("memory that the allocator keeps", "heap (brk)", |of| of.kept),
         measured.part("anonymous mappings of no known owner", "mmap", mapped, Certainty::Low),
-        part("allocated memory that is not resident", "never written to", |of| of.unwritten),
+        part("allocated memory that is not resident", why, |of| of.unwritten),
     ]
 }
 
@@ -375,6 +380,21 @@ mod tests {
         let parts =
             parts(&measured(50_000, 10_000), Some(&resident), Some(&heap), &[], &Recordings::default());
         assert_eq!(amounts(&parts), [("allocated memory that is not resident", -40_000)]);
+        assert_eq!(parts[0].place, "never written to");
+    }
+
+    #[test]
+    fn huge_pages_are_resident_as_a_whole_and_say_nothing_of_what_is_written() {
+        let heap = HeapParts { allocated: [allocated(50_000_000, 50_000_000, 1, 8); 2], parts: &[] };
+        let resident = [resident(5_000_000, 0, 0), resident(50_000_000, 0, 0).asking_for_huge_pages(true)];
+        let twice = resident.clone().map(|one| vec![one.clone(), one]);
+        let recordings = Recordings { resident: twice, allocated: heap.allocated.map(|one| vec![one; 2]) };
+        let parts = parts(&measured(5_000_000, 50_000_000), Some(&resident), Some(&heap), &[], &recordings);
+        assert_eq!(amounts(&parts), [("allocated memory that is not resident", 45_000_000)]);
+        assert_eq!(
+            (parts[0].place.as_str(), parts[0].certainty),
+            ("huge pages, or never written to", Certainty::Low)
+        );
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub struct Resident {
     pub processes: usize,
     /// The share of the run's own peak that the reading has, 0 to 1.
     pub share: f64,
+    /// Whether some of it may be in huge pages, which are resident as a whole: some were read, or the variant's setting asks for them.
+    pub has_huge_pages: bool,
 }
 
 impl Resident {
@@ -87,17 +89,25 @@ impl Resident {
         let part =
             |(index, amounts): &(usize, Amounts)| Some((series.parts.get(*index)?.clone(), amounts.resident));
         let bytes = by_use(reading.parts.iter().filter_map(part));
-        Resident { bytes, origin: Origin::Series, processes: reading.processes.len(), share: 1.0 }
+        let processes = reading.processes.len();
+        let has_huge_pages = reading.full && reading.tree.huge > 0;
+        Resident { bytes, origin: Origin::Series, processes, share: 1.0, has_huge_pages }
     }
 
     /// From a reading of a recorded run, at the peak.
     pub fn of_recording(parts: impl IntoIterator<Item = (Part, u64)>, processes: usize) -> Resident {
-        Resident { bytes: by_use(parts), origin: Origin::Recording, processes, share: 1.0 }
+        let bytes = by_use(parts);
+        Resident { bytes, origin: Origin::Recording, processes, share: 1.0, has_huge_pages: false }
     }
 
     /// The same with that share of the run's own peak.
     pub fn at(self, share: f64) -> Resident {
         Resident { share, ..self }
+    }
+
+    /// The same with huge pages, if the variant's setting asks for them.
+    pub fn asking_for_huge_pages(self, asks: bool) -> Resident {
+        Resident { has_huge_pages: self.has_huge_pages || asks, ..self }
     }
 
     /// Bytes of that use.
