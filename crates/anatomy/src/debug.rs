@@ -5,6 +5,7 @@ mod beginnings;
 mod contributions;
 mod model;
 mod names;
+mod scopes;
 mod sections;
 mod units;
 

@@ -15,6 +15,7 @@ pub mod sizes;
 pub mod stacks;
 pub mod symbols;
 pub mod types;
+mod unlinked;
 pub mod wrappers;
 
 pub use composition::Composition;

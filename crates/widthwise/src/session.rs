@@ -27,8 +27,7 @@ pub fn compilers(request: &Request) -> Vec<Compiler> {
 
 /// The values of the axis of compilers, in the request and in single variants.
 fn compiler_names(request: &Request) -> impl Iterator<Item = &Located<String>> {
-    let of_variants =
-        request.variants.iter().filter_map(|variant| variant.value.point.get(&Axis::Compiler));
+    let of_variants = request.variants.iter().filter_map(|variant| variant.value.point.get(&Axis::Compiler));
     request.axes.get(&Axis::Compiler).into_iter().flatten().chain(of_variants)
 }
 

@@ -9,7 +9,7 @@ pub struct Units {
     pub units: Vec<Unit>,
     /// Where copies of functions are; not sorted.
     pub inlined: Vec<InlinedRange>,
-    /// The functions that these are copies of: mangled names, or plain ones in C. An empty one is not known.
+    /// The functions that these are copies of: mangled names, or plain ones in C, or qualified ones where C++ has none. An empty one is not known.
     pub functions: Vec<Vec<u8>>,
     /// Parts of debug sections that belong to one unit.
     pub contributions: Vec<Contribution>,

@@ -2,6 +2,7 @@
 
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, UnitHeader, UnitOffset};
 
+use super::scopes::Scopes;
 use super::sections::Slice;
 
 /// References that are followed to a name: an abstract instance, its declaration, and a copy of either.
@@ -18,6 +19,8 @@ pub(super) struct Names<'n, 'a> {
     /// Offsets of the units in `.debug_info`, sorted, and their places in `headers`.
     starts: &'n [(usize, usize)],
     last: Option<(usize, Unit<'a>)>,
+    /// The scopes of a unit's functions: GCC gives functions that only their unit knows no linkage name.
+    scopes: Option<(usize, Scopes)>,
 }
 
 /// What one entry says: its name, or where to look for it.
@@ -32,10 +35,11 @@ impl<'n, 'a> Names<'n, 'a> {
         headers: &'n [UnitHeader<Slice<'a>>],
         starts: &'n [(usize, usize)],
     ) -> Names<'n, 'a> {
-        Names { dwarf, headers, starts, last: None }
+        Names { dwarf, headers, starts, last: None, scopes: None }
     }
 
-    /// The name of the function at an offset of `.debug_info`: the linkage name, or where there is none the plain one.
+    /// The name of the function at an offset of `.debug_info`: the linkage name, or where there is none the plain one, with the namespaces
+    /// and classes that it is declared in.
     pub fn name(&mut self, offset: usize) -> Option<Vec<u8>> {
         let mut at = offset;
         let mut plain: Option<Vec<u8>> = None;
@@ -45,7 +49,10 @@ impl<'n, 'a> Names<'n, 'a> {
                 Said::Linkage(name) => return Some(name),
                 Said::Plain { name, next } => {
                     plain = plain.or(name);
-                    let Some(next) = next else { break };
+                    let Some(next) = next else {
+                        // Of a declaration in its class, the scope is known.
+                        return plain.map(|name| self.qualified(at, &name).unwrap_or(name));
+                    };
                     at = next;
                 }
             }
@@ -53,9 +60,23 @@ impl<'n, 'a> Names<'n, 'a> {
         plain
     }
 
-    fn said(&mut self, at: usize) -> Option<Said> {
+    fn qualified(&mut self, at: usize, name: &[u8]) -> Option<Vec<u8>> {
+        let (own, number) = self.unit_of(at)?;
+        let (_, unit) = self.last.as_ref().filter(|(last, _)| *last == number)?;
+        if self.scopes.as_ref().is_none_or(|(of, _)| *of != number) {
+            self.scopes = Some((number, Scopes::of(self.dwarf, unit)));
+        }
+        self.scopes.as_ref()?.1.qualified(at - own, name)
+    }
+
+    /// Where the unit of an offset begins, and its place in `headers`.
+    fn unit_of(&self, at: usize) -> Option<(usize, usize)> {
         let next = self.starts.partition_point(|(start, _)| *start <= at);
-        let (own, number) = *self.starts.get(next.checked_sub(1)?)?;
+        self.starts.get(next.checked_sub(1)?).copied()
+    }
+
+    fn said(&mut self, at: usize) -> Option<Said> {
+        let (own, number) = self.unit_of(at)?;
         if self.last.as_ref().is_none_or(|(last, _)| *last != number) {
             self.last = Some((number, self.dwarf.unit(*self.headers.get(number)?).ok()?));
         }
@@ -89,7 +110,11 @@ pub(super) fn reference(unit: usize, value: AttributeValue<Slice<'_>>) -> Option
     }
 }
 
-fn text<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<'a>, value: AttributeValue<Slice<'a>>) -> Option<Vec<u8>> {
+pub(super) fn text<'a>(
+    dwarf: &Dwarf<Slice<'a>>,
+    unit: &Unit<'a>,
+    value: AttributeValue<Slice<'a>>,
+) -> Option<Vec<u8>> {
     let bytes = dwarf.attr_string(unit, value).ok()?.slice();
     Some(bytes[..bytes.len().min(LONGEST)].to_vec())
 }

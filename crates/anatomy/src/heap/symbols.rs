@@ -1,5 +1,6 @@
 //! Names for code addresses: functions, also inlined ones, with file and line, from the modules' debug information.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
@@ -8,6 +9,7 @@ use crate::function_name::without_parameters;
 use crate::heap::history::History;
 use crate::heap::profile::{Frame, Gathering, Profile, Values};
 use crate::heap::stacks::{CodeAddress, StackId, Stacks};
+use crate::heap::unlinked::Unlinked;
 use crate::names::{self, demangled, plain, without_result};
 
 /// Deeper stacks lose their outermost calls.
@@ -22,6 +24,8 @@ const MOST_MODULES: usize = 4096;
 struct Source {
     loader: Option<addr2line::Loader>,
     name: String,
+    /// Read where a function of C++ has its last word alone as its name.
+    unlinked: OnceCell<Unlinked>,
 }
 
 /// Names code addresses. Modules are read once each.
@@ -48,7 +52,7 @@ impl Symbols {
                     None
                 }
             };
-            self.sources.insert(path.to_owned(), Source { loader, name });
+            self.sources.insert(path.to_owned(), Source { loader, name, unlinked: OnceCell::new() });
         }
         &self.sources[path]
     }
@@ -75,14 +79,16 @@ impl Symbols {
         // A call may be the last instruction of its function.
         let address = return_address.wrapping_sub(1);
         let mut frames: Vec<Frame> = Vec::new();
+        // The frames of functions of C++ that have their last word alone as their names.
+        let mut words: Vec<usize> = Vec::new();
         if let Some(loader) = &source.loader {
             if let Ok(mut found) = loader.find_frames(address) {
                 while let Ok(Some(frame)) = found.next() {
-                    let function = frame
-                        .function
-                        .as_ref()
-                        .and_then(|function| function.raw_name().ok().map(|name| demangled(&name)));
-                    let Some(function) = function else { continue };
+                    let Some(of) = frame.function.as_ref() else { continue };
+                    let Some(function) = of.raw_name().ok().map(|name| demangled(&name)) else { continue };
+                    if of.language.is_some_and(is_cpp) && is_word(&function) {
+                        words.push(frames.len());
+                    }
                     let location = frame.location.as_ref();
                     frames.push(Frame {
                         function,
@@ -93,10 +99,19 @@ impl Symbols {
                     });
                 }
             }
+            if let Some(inlined) = frames.len().checked_sub(1) {
+                for number in words.into_iter().filter(|number| *number < inlined) {
+                    let unlinked = source.unlinked.get_or_init(|| Unlinked::read(module));
+                    let function = &mut frames[number].function;
+                    *function = unlinked
+                        .name(address, inlined - 1 - number, function)
+                        .unwrap_or_else(|| std::mem::take(function));
+                }
+            }
             if let Some(last) = frames.last_mut() {
                 let symbol = loader.find_symbol(address);
                 last.function = symbol
-                    .and_then(|name| of_library(&last.function, name))
+                    .and_then(|name| whole_name(&last.function, name))
                     .unwrap_or_else(|| std::mem::take(&mut last.function));
             }
             if frames.is_empty() {
@@ -116,14 +131,38 @@ impl Symbols {
     }
 }
 
-/// The whole name of a function of the C++ library, of which debug information has the last word alone: GCC gives templates over types
-/// of an anonymous namespace or a function no linkage name.
-fn of_library(word: &str, symbol: &str) -> Option<String> {
+fn is_cpp(language: gimli::DwLang) -> bool {
+    matches!(
+        language,
+        gimli::DW_LANG_C_plus_plus
+            | gimli::DW_LANG_C_plus_plus_03
+            | gimli::DW_LANG_C_plus_plus_11
+            | gimli::DW_LANG_C_plus_plus_14
+            | gimli::DW_LANG_C_plus_plus_17
+            | gimli::DW_LANG_C_plus_plus_20
+    )
+}
+
+/// Whether a name has neither a scope nor parameters.
+fn is_word(name: &str) -> bool {
+    names::outer(name, &[':', '(']).is_none()
+}
+
+/// The whole name of a function, of which debug information has the last word alone: GCC gives functions that only their unit knows, and
+/// templates over types of an anonymous namespace or a function, no linkage name. Of those outside of the C++ library it has no
+/// parameters: where they are inlined, these are not known.
+fn whole_name(word: &str, symbol: &str) -> Option<String> {
     let name = demangled(symbol);
     let own = without_result(&name);
     let is_of_library = own.starts_with("std::") || own.starts_with("__gnu_cxx::");
-    let is_word_alone = names::outer(word, &[':', '(']).is_none();
-    (is_word_alone && is_of_library && plain(without_parameters(own)) == plain(word)).then_some(name)
+    let without = without_parameters(own);
+    if !is_word(word) || plain(without) != plain(word) {
+        return None;
+    }
+    match is_of_library {
+        true => Some(name),
+        false => without.contains("::").then(|| without.to_owned()),
+    }
 }
 
 fn unnamed(address: u64, module: String) -> Frame {

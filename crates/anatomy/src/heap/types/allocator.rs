@@ -231,7 +231,16 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
         frame.function == "allocate" || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
     };
     let mut own: Option<(&str, String)> = None;
-    let mut frames = frames.skip_while(|frame| is_allocator(frame)).peekable();
+    let mut frames = frames.peekable();
+    let (mut element, mut is_merged) = (element, false);
+    while let Some(frame) = frames.next_if(|frame| is_allocator(frame)) {
+        // The compiler may have merged this one, too, but the outer one was called by its own name.
+        if let Some(outer) = self::element(&frame.function) {
+            is_merged |= type_name_key(&outer) != type_name_key(&element);
+            element = outer;
+        }
+    }
+    let is_sure = !is_merged;
     // `make_shared<T[]>` asks for so many elements more that its control block has space in them (libstdc++, bits/shared_ptr_base.h).
     let is_counted = |frame: &&Frame| frame.function.starts_with("std::_Sp_counted_array_base<");
     let beside = if frames.peek().is_some_and(is_counted) { Beside::ControlBlock } else { Beside::Nothing };
@@ -254,16 +263,16 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
     }
     let source = Source::Allocator;
     let Some((name, of_container)) = own else {
-        return Named { name: element, container: None, beside, source, is_sure: true };
+        return Named { name: element, container: None, beside, source, is_sure };
     };
     let Some(_) = name.strip_prefix("std::") else {
         // A hash table allocates nodes, too, which are no elements of it.
-        return Named { name: element, container: Some(name.to_owned()), beside, source, is_sure: true };
+        return Named { name: element, container: Some(name.to_owned()), beside, source, is_sure };
     };
     let of_allocator = type_name_key(&element);
     // A deque has a table of pointers to its pieces.
     let is_table = name == "std::deque" && of_allocator == type_name_key(&of_container) + "*";
-    let is_sure = is_table || of_allocator == type_name_key(&of_container);
+    let is_sure = is_table && is_sure || of_allocator == type_name_key(&of_container);
     let container = Some(format!("{name}<{of_container}>"));
     Named { name: if is_table { element } else { of_container }, container, beside, source, is_sure }
 }
@@ -350,6 +359,13 @@ mod tests {
         let found = named(frames(&merged).iter()).expect("a type");
         assert_eq!((found.name.as_str(), found.is_sure), ("void*", false));
         assert_eq!(found.container.as_deref(), Some("std::vector<void*>"));
+        let node = [
+            allocate,
+            "std::allocator_traits<std::allocator<std::_List_node<Shape> > >::allocate",
+            "std::__cxx11::_List_base<Shape, std::allocator<Shape> >::_M_get_node",
+        ];
+        let found = named(frames(&node).iter()).expect("a type");
+        assert_eq!((found.name.as_str(), found.is_sure), ("std::_List_node<Shape>", false));
         let inner = [
             allocate,
             "std::vector<Track, std::allocator<Track> >::vector(unsigned long)",
