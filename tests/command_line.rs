@@ -32,6 +32,7 @@ mod heap_arrays;
 mod heap_incomplete;
 mod heap_logs;
 mod heap_types;
+mod heap_types_hidden;
 mod interrupts;
 mod kernel_failures;
 mod kernels;

@@ -12,7 +12,7 @@ use crate::laboratory::recording::Run;
 use crate::laboratory::{output_of, Laboratory};
 
 /// Objects of each kind in both programs.
-const COUNT: i64 = 1000;
+pub(crate) const COUNT: i64 = 1000;
 pub(crate) const ABIS: [(&str, &str); 3] = [
     ("x86-64", "-m64"),
     ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"),

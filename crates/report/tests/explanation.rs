@@ -136,7 +136,8 @@ fn a_sentence_has_the_verdicts_figure_and_behind_the_typical_values_theirs() {
 
 /// The memory of two variants in a reading each, of which nothing is explained.
 fn memory(metric: &'static str, origin: Origin) -> Memory {
-    let resident = Resident { bytes: Default::default(), origin, processes: 2, share: 1.0 };
+    let resident =
+        Resident { bytes: Default::default(), origin, processes: 2, share: 1.0, has_huge_pages: false };
     Memory {
         measured: Measured {
             metric,
@@ -179,6 +180,7 @@ fn copies_after_a_fork_are_neither_unwritten_memory_nor_mappings_of_no_known_own
             origin: Origin::Series,
             processes,
             share: 1.0,
+            has_huge_pages: false,
         });
         let both = resident.each_ref().map(|one| vec![one.clone(); 6]);
         let recordings = Recordings { resident: both, allocated: [vec![one; 6], vec![one; 6]] };
@@ -239,6 +241,7 @@ fn nearly_all_of_a_difference_is_not_all_of_it() {
         origin: Origin::Series,
         processes: 1,
         share: 1.0,
+        has_huge_pages: false,
     };
     let sides = [of(1_990_400), of(1_000_000)];
     let mut memory = memory("max_rss", Origin::Series);
@@ -256,6 +259,7 @@ fn a_part_of_low_certainty_counts_against_the_named_causes_whatever_its_sign() {
         origin: Origin::Series,
         processes: 1,
         share: 1.0,
+        has_huge_pages: false,
     };
     let covers = |share: &str| {
         format!(
@@ -295,6 +299,7 @@ fn a_reading_below_the_peak_tells_unwritten_memory_from_memory_of_another_moment
         origin: Origin::Series,
         processes: 1,
         share: 1.0,
+        has_huge_pages: false,
     };
     let parts = |peak: i64, stack: u64| {
         let read = of(11_000_000, 2_000_000, stack);

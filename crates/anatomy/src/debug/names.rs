@@ -3,12 +3,10 @@
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, UnitHeader, UnitOffset};
 
 use super::scopes::Scopes;
-use super::sections::Slice;
+use super::sections::{text, Slice};
 
 /// References that are followed to a name: an abstract instance, its declaration, and a copy of either.
 const MOST_REFERENCES: usize = 8;
-/// Longer names are cut.
-const LONGEST: usize = 16 << 10;
 
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 
@@ -108,13 +106,4 @@ pub(super) fn reference(unit: usize, value: AttributeValue<Slice<'_>>) -> Option
         AttributeValue::DebugInfoRef(DebugInfoOffset(offset)) => Some(offset),
         _ => None,
     }
-}
-
-pub(super) fn text<'a>(
-    dwarf: &Dwarf<Slice<'a>>,
-    unit: &Unit<'a>,
-    value: AttributeValue<Slice<'a>>,
-) -> Option<Vec<u8>> {
-    let bytes = dwarf.attr_string(unit, value).ok()?.slice();
-    Some(bytes[..bytes.len().min(LONGEST)].to_vec())
 }

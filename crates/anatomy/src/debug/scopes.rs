@@ -3,7 +3,7 @@
 use gimli::{Dwarf, UnitOffset};
 use rustc_hash::FxHashMap;
 
-use super::sections::Slice;
+use super::sections::{text, Slice};
 
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 
@@ -57,7 +57,7 @@ impl Scopes {
             for spec in abbreviation.attributes() {
                 let attribute = entries.read_attribute(*spec)?;
                 if attribute.name() == gimli::DW_AT_name && !is_function {
-                    name = super::names::text(dwarf, unit, attribute.value());
+                    name = text(dwarf, unit, attribute.value());
                 }
             }
             let name = name.or_else(|| is_namespace.then(|| b"(anonymous namespace)".to_vec()));

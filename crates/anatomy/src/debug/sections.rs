@@ -113,3 +113,16 @@ fn code(elf: &Elf) -> Vec<Range<u64>> {
     code.sort_unstable_by_key(|range| (range.start, range.end));
     code
 }
+
+/// Longer texts are cut.
+const LONGEST: usize = 16 << 10;
+
+/// The text of an attribute.
+pub(super) fn text<'a>(
+    dwarf: &gimli::Dwarf<Slice<'a>>,
+    unit: &gimli::Unit<Slice<'a>>,
+    value: gimli::AttributeValue<Slice<'a>>,
+) -> Option<Vec<u8>> {
+    let bytes = dwarf.attr_string(unit, value).ok()?.slice();
+    Some(bytes[..bytes.len().min(LONGEST)].to_vec())
+}

@@ -1,0 +1,41 @@
+//! The types of blocks whose functions debug information has no linkage names of, or names otherwise than the code.
+
+use serde_json::Value;
+
+use crate::heap_types::{explained, recorded, sums_are_exact, ABIS, COUNT};
+use crate::laboratory::Laboratory;
+
+#[test]
+fn what_containers_allocate_for_types_of_an_anonymous_namespace_has_its_type_although_all_is_inlined() {
+    let lab = Laboratory::new();
+    lab.write(
+        "hidden.cpp",
+        "#include <array>\n#include <list>\n#include <memory>\n#include <set>\n#include <string>\n#include <vector>\n#include <unistd.h>\n\
+         namespace {\nstruct Hidden { void *p; long l; char c; };\nstruct Table { std::list<Hidden> all; std::vector<std::shared_ptr<Hidden>> shared; };\n}\n\
+         int main() {\n  auto &table = *new Table;\n  auto &arrays = *new std::list<std::array<void *, 4>>;\n  auto &texts = *new std::set<std::u16string>;\n  \
+         for (int i = 0; i < 1000; i++) {\n    table.all.emplace_back();\n    table.shared.push_back(std::make_shared<Hidden>());\n    \
+         arrays.emplace_back();\n    texts.insert(std::u16string(20, u'a') + char16_t(i + 1));\n  }\n  _exit(table.shared.size() + arrays.size() + texts.size() == 7);\n}\n",
+    );
+    let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "hidden.cpp", "-O2", abi));
+    let json = explained(&lab, &a, &b);
+    sums_are_exact(&json);
+    let text = |row: &Value| row["type"].as_str().unwrap_or_default().to_owned();
+    let rows = json["types"]["types"].as_array().unwrap();
+    for (name, sizes) in [
+        ("std::_List_node<(anonymous namespace)::Hidden>", [40, 20]),
+        ("std::_Sp_counted_ptr_inplace<(anonymous namespace)::Hidden", [40, 24]),
+        ("std::_List_node<std::array<void*", [48, 24]),
+    ] {
+        let row = rows
+            .iter()
+            .find(|row| text(row).starts_with(name))
+            .unwrap_or_else(|| panic!("{name}: {rows:#?}"));
+        let of = |side: &str| (row[side]["objects"].as_i64(), row[side]["size"].as_i64());
+        assert_eq!(["a", "b"].map(of), sizes.map(|size| (Some(COUNT), Some(size))), "{row:#}");
+    }
+    let characters: Vec<_> = rows.iter().filter(|row| text(row).starts_with("char16_t")).collect();
+    let [one] = characters[..] else { panic!("{characters:#?}") };
+    assert_eq!(text(one), "char16_t elements of std::u16string");
+    // One more buffer may live at the peak of the one than at that of the other.
+    assert!(one["difference"].as_i64().is_some_and(|bytes| bytes.abs() < 100), "{one:#}");
+}
