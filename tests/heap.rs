@@ -454,7 +454,7 @@ fn explain_shows_the_memory_before_the_heap() {
     assert!(rows[0].contains("−2.40 MB") && rows[0].contains("pointers in node"), "{output:?}");
     let headers = rows.iter().find(|row| row.contains("glibc's block headers")).unwrap();
     assert!(headers.contains("−1.20 MB"), "{output:?}");
-    assert!(memory.contains("Named causes cover"), "{output:?}");
+    assert!(words_of(memory).contains("Named causes cover"), "{output:?}");
     assert!(heap.contains("chain.c:"), "{output:?}");
     assert!(!lab.widthwise("explain --heap").stdout.contains("compared with"));
     let alone = lab.widthwise("explain 'x32/-O2 -g'");

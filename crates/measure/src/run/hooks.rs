@@ -86,11 +86,23 @@ impl Drop for LeftBehind {
     fn drop(&mut self) {
         let began = Instant::now();
         let mut pause = Duration::from_millis(1);
+        let mut is_any_found = false;
+        let mut none_since = None;
         loop {
             let elapsed = began.elapsed();
             let (left, is_certain) = left_behind();
-            if (left.is_empty() && (is_certain || elapsed > SETTLING)) || elapsed > 2 * PATIENCE {
+            if elapsed > 2 * PATIENCE {
                 return;
+            }
+            if left.is_empty() {
+                // One that ends while they are searched may have forked another: after some were found, none is found twice.
+                let is_sure = is_certain && (!is_any_found || none_since.is_some());
+                let since = *none_since.get_or_insert(elapsed);
+                if is_sure || elapsed - since > SETTLING {
+                    return;
+                }
+            } else {
+                (is_any_found, none_since) = (true, None);
             }
             let signal = if elapsed < PATIENCE { libc::SIGTERM } else { libc::SIGKILL };
             for pid in left {
