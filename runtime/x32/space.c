@@ -539,13 +539,36 @@ static long move_to(u64 place, u64 old, u64 old_size, u64 new_size, u64 flags) {
     return result;
 }
 
+/* With MREMAP_FIXED the kernel would move what is several mappings, which it refuses without. The place is a
+ * hint then, and what is put elsewhere moves once more. */
+static long keep_and_move_to(u64 place, u64 old, u64 size, u64 flags) {
+    long result = FOR_PROGRAM(KERNEL_5(__NR_mremap, old, size, size, flags, place));
+    if (failed(result)) {
+        return result;
+    }
+    if ((u64)result != place) {
+        long moved = move_to(place, (u64)result, size, size, flags & ~(u64)MREMAP_DONTUNMAP);
+        if (failed(moved)) {
+            KERNEL_5(__NR_mremap, result, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, old);
+            return moved;
+        }
+    }
+    space_take(place, size);
+    return (long)place;
+}
+
+static long move_or_keep(u64 place, u64 old, u64 old_size, u64 new_size, u64 flags) {
+    return flags & MREMAP_DONTUNMAP && old_size == new_size ? keep_and_move_to(place, old, new_size, flags)
+                                                            : move_to(place, old, old_size, new_size, flags);
+}
+
 static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
     for (int attempt = 0; attempt < SPACE_ATTEMPTS; attempt++) {
         u64 found = space_choose(new_size, PAGE);
         if (found == 0) {
             return -ENOMEM;
         }
-        long result = move_to(found, old, old_size, new_size, flags);
+        long result = move_or_keep(found, old, old_size, new_size, flags);
         if (result != -EEXIST) {
             return result;
         }
@@ -562,7 +585,7 @@ static long move_and_keep(u64 old, u64 old_size, u64 new_size, u64 flags, u64 hi
         return -EINVAL;
     }
     if (hint >= LOWEST && space_is_free(hint, new_size)) {
-        long result = move_to(hint, old, old_size, new_size, flags);
+        long result = move_or_keep(hint, old, old_size, new_size, flags);
         if (result != -EEXIST) {
             return result;
         }

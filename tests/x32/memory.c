@@ -163,6 +163,12 @@ int main(void) {
     IS(*left == 0 && strcmp((char *)(uintptr_t)hint, "kept") == 0);
     int64_t beside = raw(SYS_mremap, hint, 16 * PAGE, 16 * PAGE, 5, from, 0);
     IS(beside != hint && beside != from && strcmp((char *)(uintptr_t)beside, "kept") == 0);
+    /* What is not one mapping moves with an address that is no hint, or not at all. */
+    mprotect(left + 4 * PAGE, PAGE, PROT_READ);
+    print_map("several, kept", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, 0, 0));
+    print_map("several, kept, hint", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, room, 0));
+    munmap(left + 4 * PAGE, PAGE);
+    print_map("a hole, kept", raw(SYS_mremap, from, 16 * PAGE, 16 * PAGE, 5, 0, 0));
     SUCCESS((int)(intptr_t)mremap(left, 0, PAGE, MREMAP_MAYMOVE));
     SUCCESS((int)(intptr_t)mremap(left, PAGE, 0, MREMAP_MAYMOVE));
     SUCCESS((int)(intptr_t)mremap(left + 1, PAGE, PAGE, MREMAP_MAYMOVE));
