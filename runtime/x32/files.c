@@ -54,31 +54,72 @@ static int is_link_in_folder(const struct link_status *link, const char *folder,
            link_in(&name, "/proc", folder, size) && is_same_link(link, name.bytes);
 }
 
-/* ".../N/exe", or "exe" in the folder N. */
+/* Of a descriptor whose name ends in `rest` bytes behind the folder's. The kernel's own name leads to a
+ * thread, whichever of its folders (/proc/TID/task/TID) that is. */
+static int is_link_in_open(i32 fd, u64 rest) {
+    struct text name = {.size = 0};
+    struct link_status of_task;
+    char folder[256];
+    program_name_descriptor(&name, fd);
+    long length = KERNEL_3(__NR_readlink, name.bytes, folder, sizeof folder);
+    return length > (long)rest && length < (long)sizeof folder &&
+           link_in(&name, "/proc/self/task", folder, (u64)length - rest) &&
+           !failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, name.bytes, &of_task, AT_SYMLINK_NOFOLLOW));
+}
+
+/* ".../N/exe"; or the kernel names the folder, which a moment's descriptor leads to. */
 __attribute__((noinline)) static int is_link_of_task(const struct link_status *link, u64 directory,
                                                      const char *text, u64 size) {
-    struct text name = {.size = 0};
-    char folder[256];
+    char folder[256] = ".";
+    if (size > 3 && is_link_in_folder(link, text, size - 4)) {
+        return 1;
+    }
+    if (size - 3 >= sizeof folder) {
+        return 0;
+    }
     if (size > 3) {
-        return is_link_in_folder(link, text, size - 4);
+        copy_bytes(folder, text, size - 3);
+        folder[size - 3] = 0;
     }
-    if ((i32)directory == AT_FDCWD) {
-        text_add(&name, "/proc/thread-self/cwd");
-        name.bytes[name.size] = 0;
-    } else {
-        program_name_descriptor(&name, (i32)directory);
+    long fd = KERNEL_3(__NR_openat, directory, folder, O_PATH | O_CLOEXEC);
+    if (failed(fd)) {
+        return 0;
     }
-    long length = KERNEL_3(__NR_readlink, name.bytes, folder, sizeof folder);
-    return length > 0 && length < (long)sizeof folder && is_link_in_folder(link, folder, (u64)length);
+    int is_link = is_link_in_open((i32)fd, 0);
+    KERNEL_1(__NR_close, fd);
+    return is_link;
+}
+
+/* 1 where it is one of the first two, 0 where it is in another file system. -1: a thread's, or another
+ * process's. */
+static int is_known_link(const struct link_status *link) {
+    struct link_status own;
+    if (!IS_LINK(link->mode) ||
+        failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, "/proc/self/exe", &own, AT_SYMLINK_NOFOLLOW)) ||
+        own.device != link->device) {
+        return 0;
+    }
+    return own.inode == link->inode || is_same_link(link, "/proc/thread-self/exe") ? 1 : -1;
 }
 
 /* A file of that name in /proc is recognised by its inode, which it has while the process lives. */
 static int leads_to_own_exe(u64 directory, const char *text, u64 size) {
     struct link_status link;
-    return !failed(KERNEL_4(__NR_newfstatat, directory, text, &link, AT_SYMLINK_NOFOLLOW)) &&
-           IS_LINK(link.mode) &&
-           (is_same_link(&link, "/proc/self/exe") || is_same_link(&link, "/proc/thread-self/exe") ||
-            is_link_of_task(&link, directory, text, size));
+    if (failed(KERNEL_4(__NR_newfstatat, directory, text, &link, AT_SYMLINK_NOFOLLOW))) {
+        return 0;
+    }
+    int is_known = is_known_link(&link);
+    return is_known < 0 ? is_link_of_task(&link, directory, text, size) : is_known;
+}
+
+/* A descriptor of the link itself (O_PATH | O_NOFOLLOW). */
+__attribute__((noinline)) static int is_own_link(u64 fd) {
+    struct link_status link;
+    if (failed(KERNEL_4(__NR_newfstatat, fd, "", &link, AT_EMPTY_PATH))) {
+        return 0;
+    }
+    int is_known = is_known_link(&link);
+    return is_known < 0 ? is_link_in_open((i32)fd, sizeof "/exe" - 1) : is_known;
 }
 
 int is_own_exe(u64 directory, const char *text) {
@@ -202,6 +243,9 @@ long call_readlink(struct frame *frame) {
 }
 
 long call_readlinkat(struct frame *frame) {
-    return is_own_file(frame->rdi, frame->rsi) ? own_link(frame->rdx, frame->r10)
-                                               : forward(frame, __NR_readlinkat);
+    char first;
+    int is_empty = READ_USER(first, frame->rsi) == 0 && first == 0;
+    return (is_empty ? is_own_link(frame->rdi) : is_own_file(frame->rdi, frame->rsi))
+               ? own_link(frame->rdx, frame->r10)
+               : forward(frame, __NR_readlinkat);
 }

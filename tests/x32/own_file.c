@@ -79,6 +79,15 @@ static void names(void) {
     close(here);
 }
 
+static const char *name_of_open_link(const char *name) {
+    static char text[4096];
+    int link = open(name, O_PATH | O_NOFOLLOW);
+    ssize_t length = readlinkat(link, "", text, sizeof text - 1);
+    close(link);
+    text[length < 0 ? 0 : length] = 0;
+    return length < 0 ? error_name(errno) : strrchr(text, '/') + 1;
+}
+
 /* Of a thread that is not the first: each name has a folder of its own in /proc. */
 static void *names_of_thread(void *nothing) {
     char text[100];
@@ -90,11 +99,20 @@ static void *names_of_thread(void *nothing) {
         TEXT(name_of_link(text));
         TEXT(opened(open(text, O_RDONLY)));
         TEXT(opened(openat(folder, "exe", O_RDONLY)));
+        TEXT(opened(openat(folder, ".//exe", O_RDONLY)));
         fchdir(folder);
         TEXT(opened(open("exe", O_RDONLY)));
+        TEXT(opened(open("./exe", O_RDONLY)));
         fchdir(here);
         close(folder);
     }
+    for (unsigned i = 0; i < 4; i++) {
+        static const char *const forms[] = {"/proc/%d//exe", "/proc/%d/./exe", "/proc/%d/fd/../exe",
+                                            "/proc/%d/task/%d/exe"};
+        snprintf(text, sizeof text, forms[i], gettid(), gettid());
+        TEXT(name_of_link(text));
+    }
+    TEXT(name_of_open_link(text));
     close(here);
     return nothing;
 }
@@ -148,6 +166,7 @@ int main(int count, char **words) {
     if (count > 1) {
         pthread_t thread;
         names();
+        TEXT(name_of_open_link("/proc/self/exe"));
         pthread_create(&thread, NULL, names_of_thread, NULL);
         pthread_join(thread, NULL);
         calls();
