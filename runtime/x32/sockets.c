@@ -160,9 +160,51 @@ static void close_descriptors(const u8 *data, u64 kept, u64 size) {
     }
 }
 
+/* How many bytes of them the program's buffer takes, one by one, as the kernel installs them. */
+static u64 write_descriptors(u64 to, const u8 *data, u64 size) {
+    u64 written = 0;
+    while (written + 4 <= size && write_user(to + written, data + written, 4) == 0) {
+        written += 4;
+    }
+    return written;
+}
+
 /* put_cmsg_compat(), scm_detach_fds_compat() and scm_pidfd_recv(): what does not fit is cut off, with
- * MSG_CTRUNC. Descriptors that do not fit are closed. */
-static long control_received(struct message *message) {
+ * MSG_CTRUNC. Descriptors that do not fit are closed. What cannot be written is left out without an error,
+ * and the next takes its place. How much of the room the message takes. */
+static u64 control_deliver(struct message *message, const struct control64 *wide, const u8 *from, u64 to,
+                           u64 left) {
+    u64 data = wide->size - sizeof *wide;
+    u64 fits = left < sizeof(struct control32) ? 0 : left - sizeof(struct control32);
+    u64 kept = data < fits ? data : fits;
+    int rights = wide->level == SOL_SOCKET && wide->type == SCM_RIGHTS;
+    int pidfd = wide->level == SOL_SOCKET && wide->type == SCM_PIDFD;
+    if (rights) {
+        kept = write_descriptors(to + sizeof(struct control32), from, kept);
+    } else if (pidfd) {
+        kept = ROUND_DOWN(kept, 4UL);
+    }
+    if (rights || pidfd) {
+        close_descriptors(from, kept, data);
+    }
+    if (kept < data) {
+        message->wide.flags |= MSG_CTRUNC;
+    }
+    if (left < sizeof(struct control32) || ((rights || pidfd) && kept == 0)) {
+        return 0;
+    }
+    struct control32 narrow = {(u32)(sizeof narrow + kept), wide->level, wide->type};
+    if (WRITE_USER(to, narrow) < 0 || (!rights && write_user(to + sizeof narrow, from, kept) < 0)) {
+        if (pidfd) {
+            close_descriptors(from, 0, kept);
+        }
+        return 0;
+    }
+    u64 step = ROUND_UP((u64)narrow.size, 4UL);
+    return step < left ? step : left;
+}
+
+static void control_received(struct message *message) {
     u64 to = message->narrow.control, room = message->narrow.control_size, written = 0, read = 0;
     while (message->wide.control_size - read >= sizeof(struct control64)) {
         struct control64 wide;
@@ -171,33 +213,13 @@ static long control_received(struct message *message) {
         if (wide.size < sizeof wide || wide.size > message->wide.control_size - read) {
             break;
         }
-        u64 data = wide.size - sizeof wide, left = room - written;
-        u64 fits = left < sizeof(struct control32) ? 0 : left - sizeof(struct control32);
-        u64 kept = data < fits ? data : fits;
-        int descriptors = wide.level == SOL_SOCKET && (wide.type == SCM_RIGHTS || wide.type == SCM_PIDFD);
-        if (descriptors) {
-            kept = ROUND_DOWN(kept, 4UL);
-            close_descriptors(from + sizeof wide, kept, data);
-        }
-        if (kept < data) {
-            message->wide.flags |= MSG_CTRUNC;
-        }
-        if (left >= sizeof(struct control32) && !(descriptors && kept == 0)) {
-            struct control32 narrow = {(u32)(sizeof narrow + kept), wide.level, wide.type};
-            if (WRITE_USER(to + written, narrow) < 0 ||
-                write_user(to + written + sizeof narrow, from + sizeof wide, kept) < 0) {
-                return -EFAULT;
-            }
-            u64 step = ROUND_UP((u64)narrow.size, 4UL);
-            written += step < left ? step : left;
-        }
+        written += control_deliver(message, &wide, from + sizeof wide, to + written, room - written);
         read += ROUND_UP(wide.size, 8UL);
         if (read > message->wide.control_size) {
             break;
         }
     }
     message->wide.control_size = written;
-    return 0;
 }
 
 /* Room for the same in the kernel's layout. Where two messages have none, it is exact: no descriptor is
@@ -213,7 +235,7 @@ static u64 room_to_receive(u64 size) {
 static long receive_message(u64 fd, u64 address, u64 flags) {
     struct message message;
     long result = message_read(&message, address);
-    if (!failed(result) && message.narrow.control_size > 0 && message.narrow.control != 0) {
+    if (!failed(result) && message.narrow.control != 0) {
         result = control_room(&message, room_to_receive(message.narrow.control_size));
     }
     if (!failed(result)) {
@@ -223,17 +245,15 @@ static long receive_message(u64 fd, u64 address, u64 flags) {
         result = unless_descriptor_fails(fd, result);
     }
     if (!failed(result) && result != -RESTART_AFTER_SIGNAL) {
-        long control = message.wide.control != 0 ? control_received(&message) : 0;
-        if (failed(control)) {
-            result = control;
-        } else {
-            u32 control_size = (u32)message.wide.control_size;
-            if ((message.narrow.name != 0 &&
-                 WRITE_USER(address + offsetof(struct msghdr32, name_size), message.wide.name_size) < 0) ||
-                WRITE_USER(address + offsetof(struct msghdr32, flags), message.wide.flags) < 0 ||
-                WRITE_USER(address + offsetof(struct msghdr32, control_size), control_size) < 0) {
-                result = -EFAULT;
-            }
+        if (message.wide.control != 0) {
+            control_received(&message);
+        }
+        u32 control_size = (u32)message.wide.control_size;
+        if ((message.narrow.name != 0 &&
+             WRITE_USER(address + offsetof(struct msghdr32, name_size), message.wide.name_size) < 0) ||
+            WRITE_USER(address + offsetof(struct msghdr32, flags), message.wide.flags) < 0 ||
+            WRITE_USER(address + offsetof(struct msghdr32, control_size), control_size) < 0) {
+            result = -EFAULT;
         }
     }
     message_free(&message);
@@ -418,9 +438,9 @@ static long read_control(struct frame *frame) {
         message.wide.control_size = wide_size;
     }
     if (result == 0) {
-        result = control_received(&message);
+        control_received(&message);
         u32 used = (u32)message.wide.control_size;
-        result = !failed(result) && WRITE_USER((u32)frame->r8, used) < 0 ? -EFAULT : result;
+        result = WRITE_USER((u32)frame->r8, used) < 0 ? -EFAULT : 0;
     }
     message_free(&message);
     return result;

@@ -251,6 +251,35 @@ static void descriptors_of_senders(void) {
     close(ends[1]);
 }
 
+/* Where no control message comes, none is cut off, whatever the socket asks for. And a pidfd that cannot be
+ * written is none. */
+static void room_of_messages(void) {
+    enum { PASS_PIDFD = 76 };
+    int ends[2], yes = 1;
+    char byte = 'x';
+    struct iovec part = {&byte, 1};
+    socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
+    setsockopt(ends[1], SOL_SOCKET, SO_PASSSEC, &yes, sizeof yes);
+    for (int i = 0; i < 4; i++) {
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = i == 0 ? NULL : (void *)8,
+                                 .msg_controllen = i < 2 ? 0 : 100};
+        if (i == 3)
+            setsockopt(ends[1], SOL_SOCKET, PASS_PIDFD, &yes, sizeof yes);
+        send(ends[0], &byte, 1, 0);
+        int before = dup(0);
+        close(before);
+        RESULT(recvmsg(ends[1], &message, 0));
+        int after = dup(0);
+        say("%d: flags %#x, %d bytes, %d new", i, message.msg_flags, (int)message.msg_controllen,
+            after - before);
+        close(after);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* The name of a process whose program is a file in memory: since Linux 6.14 that file's. */
 static void name_of_program_in_memory(const char *path) {
     static char content[1 << 22];
@@ -284,6 +313,7 @@ int main(int count, char **words) {
     mounts_and_modules();
     memory();
     descriptors_of_senders();
+    room_of_messages();
     MADE(ARCH_PRCTL, ARCH_SHSTK_ENABLE, 1, 0, 0, 0, 0);
     MADE(472, 0, 0, 0, 0, 0, 0);
     return 0;
