@@ -24,7 +24,7 @@ static int cores_can_be_synchronised(void) {
 #define OPENED 8
 static struct { u64 page, end; } opened[OPENED];
 static u32 opened_count;
-static int in_batch;
+static int in_batch, were_refused;
 
 /* What a batch makes writable in one piece. */
 static struct { u64 low, high; } pieces[2];
@@ -59,6 +59,7 @@ static int open_pages(u64 at, u64 size) {
         }
     }
     if (!is_opened && !open_range(page, end)) {
+        were_refused = 1;
         return 0;
     }
     if (in_batch && opened_count < OPENED) {
@@ -81,6 +82,7 @@ static void close_pages(u64 at, u64 size) {
 
 void code_writes_begin(u64 low, u64 high) {
     in_batch = 1;
+    were_refused = 0;
     if (low < high) {
         pieces[0].low = ROUND_DOWN(low, PAGE);
         pieces[0].high = ROUND_UP(high, PAGE);
@@ -97,6 +99,8 @@ void code_writes_end(void) {
     in_batch = 0;
     clear_bytes(pieces, sizeof pieces);
 }
+
+int code_writes_were_refused(void) { return were_refused; }
 
 int code_write_unused(u64 at, const u8 *bytes, u64 size) {
     if (!open_pages(at, size)) {

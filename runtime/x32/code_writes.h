@@ -34,5 +34,7 @@ int code_write(u64 at, const u8 *bytes, u64 size, u32 meanwhile);
  * of which costs every fork and every exec. With low = high the pages alone are. */
 void code_writes_begin(u64 low, u64 high);
 void code_writes_end(void);
+/* Whether the kernel has refused one of them since the beginning. */
+int code_writes_were_refused(void);
 
 #endif

@@ -5,6 +5,7 @@
 #define TRAPS_OF_PAGE 12U
 #define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
 #define TRAPS_MASK (PAGE - 1)
+#define REFUSED TRAPS_MASK /* in the place of the number */
 static u32 seen[SEEN];
 
 /* The sites themselves. */
@@ -57,12 +58,20 @@ static int is_new(u32 call) {
     return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
 }
 
-int site_trapped(u32 call) {
+enum trapped site_trapped(u32 call) {
     raise(&highest, call);
     raise(&lowest_complement, ~call);
     u32 traps = count_trap(call);
+    if (traps == REFUSED) {
+        return TRAPPED_FOR_GOOD;
+    }
     int is_first = is_new(call);
-    return traps >= TRAPS_OF_PAGE && (traps >= TRAPS_OF_ANY || !is_first);
+    return traps >= TRAPS_OF_PAGE && (traps >= TRAPS_OF_ANY || !is_first) ? TRAPPED_OFTEN : TRAPPED_SELDOM;
+}
+
+void site_traps_refuse_page(u32 call) {
+    u32 page = (u32)ROUND_DOWN(call, PAGE);
+    __atomic_store_n(place_of(page), page | REFUSED, __ATOMIC_RELAXED);
 }
 
 void site_traps_of_page(u32 call, void (*visit)(u32 other)) {

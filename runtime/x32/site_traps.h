@@ -11,8 +11,17 @@
 
 #include "texts.h"
 
-/* Counts one more, of any thread: whether the site is to be rewritten now. */
-int site_trapped(u32 call);
+enum trapped {
+    TRAPPED_SELDOM,
+    TRAPPED_OFTEN,    /* the site is to be rewritten now */
+    TRAPPED_FOR_GOOD, /* its page was refused */
+};
+
+/* Counts one more, of any thread. */
+enum trapped site_trapped(u32 call);
+/* The page of the site cannot be written: sealed, of huge pages, or in a process without such rights (MDWE).
+ * That is asked once, since it costs ten traps. */
+void site_traps_refuse_page(u32 call);
 /* Calls `visit` with each other site of the page that has trapped and is still known to. */
 void site_traps_of_page(u32 call, void (*visit)(u32 other));
 /* What is there will be other text. */

@@ -204,12 +204,12 @@ static int rewrite_locked(u64 call, u64 number) {
     if (record == NULL) {
         return 0;
     }
-    rewritten++;
     write_jump(record, jump);
     if (!write_site(&wanted, jump)) {
         record_leave(record);
         return 0;
     }
+    rewritten++;
     return 1;
 }
 
@@ -250,8 +250,14 @@ static void begin_chunk(u64 at, struct range text) {
     begin_piece(low, high);
 }
 
+static void count_refused(void) { __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED); }
+
 void sites_rewrite(u64 call, u64 number) {
-    if (!rewriting || !site_trapped((u32)call)) {
+    enum trapped trapped = rewriting ? site_trapped((u32)call) : TRAPPED_SELDOM;
+    if (trapped == TRAPPED_FOR_GOOD) {
+        count_refused();
+    }
+    if (trapped != TRAPPED_OFTEN) {
         return;
     }
     struct account_stretch before = account_rewriting();
@@ -261,9 +267,11 @@ void sites_rewrite(u64 call, u64 number) {
     if (text.high == 0) {
         elsewhere++;
     } else if (!rewrite_locked(call, number)) {
-        refused++;
+        count_refused();
     }
-    if (stub_users_are_alone() && !records_are_full()) {
+    if (code_writes_were_refused()) {
+        site_traps_refuse_page((u32)call);
+    } else if (stub_users_are_alone() && !records_are_full()) {
         site_traps_of_page((u32)call, rewrite_neighbour);
     }
     code_writes_end();
