@@ -417,17 +417,18 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
     } else {
         file = program_open(directory, path, mode);
     }
-    int x32 = !failed(file) && program_follow(file) == PROGRAM_X32;
+    /* A check is the kernel's alone: it does not look at the format. */
+    int executes = !failed(file) && !(flags & AT_EXECVE_CHECK);
+    int x32 = executes && program_follow(file) == PROGRAM_X32;
     if (x32) {
         long allowed = may_execute(file);
-        int is_checked = failed(allowed) || (flags & AT_EXECVE_CHECK);
-        allowed = is_checked ? allowed : check_program(file, 0);
-        if (failed(allowed) || is_checked) {
+        allowed = failed(allowed) ? allowed : check_program(file, 0);
+        if (failed(allowed)) {
             KERNEL_1(__NR_close, file);
             return allowed;
         }
     }
-    int has_format = settings.statistics && !failed(file) && may_begin(file);
+    int has_format = settings.statistics && executes && may_begin(file);
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }

@@ -280,6 +280,23 @@ static void room_of_messages(void) {
     close(ends[1]);
 }
 
+/* AT_EXECVE_CHECK: the words count. */
+static void checks_of_programs(const char *path) {
+    enum { CHECK = 0x10000, LONG = 120000, MANY = 80 };
+    static char word[LONG + 1], *many[MANY + 1];
+    char *few[] = {"x", NULL}, *lost[] = {(char *)8, NULL};
+    memset(word, 'a', LONG);
+    for (int i = 0; i < MANY; i++)
+        many[i] = word;
+    RESULT(syscall(SYS_execveat, AT_FDCWD, path, few, few, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, path, many, few, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, path, few, many, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, path, lost, few, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, path, few, (char **)8, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, "/proc/self/exe", many, few, CHECK));
+    RESULT(syscall(SYS_execveat, AT_FDCWD, "/proc/self/exe", few, few, CHECK));
+}
+
 enum { SITES = 64, ROUNDS = 40, BETWEEN = 64 };
 
 static double time_of_calls(unsigned char *page) {
@@ -350,6 +367,7 @@ int main(int count, char **words) {
     memory();
     descriptors_of_senders();
     room_of_messages();
+    checks_of_programs(words[0]);
     MADE(ARCH_PRCTL, ARCH_SHSTK_ENABLE, 1, 0, 0, 0, 0);
     MADE(472, 0, 0, 0, 0, 0, 0);
     text_that_stays();
