@@ -35,6 +35,7 @@ static void note(u64 address, u64 size) {
 #define STATUS_WORDS 14
 
 #define MADV_DONTFORK 10
+#define HUGE (2U << 20)
 
 /* What a segment's places are aligned to, and its size rounded up to: of huge pages (SHM_HUGETLB) nothing
  * but a mapping tells, which cannot be divided within one. The kernel attaches it above 4 GiB for that. */
@@ -43,7 +44,7 @@ static u64 alignment_of(u64 id, u64 flags) {
     if (failed(there)) {
         return PAGE;
     }
-    static const u32 sizes[] = {PAGE, 2U << 20, 1U << 30};
+    static const u32 sizes[] = {PAGE, HUGE, 1U << 30};
     u64 i = 0;
     while (i + 1 < sizeof sizes / sizeof sizes[0] &&
            KERNEL_3(__NR_madvise, there, sizes[i], MADV_DONTFORK) == -EINVAL) {
@@ -98,6 +99,9 @@ long attachments_attach(u64 id, u64 address, u64 flags) {
         result = attach_where_free(id, &size, flags);
     }
     if (!failed(result)) {
+        if (address != 0 && address % HUGE == 0) {
+            size = ROUND_UP(size, alignment_of(id, flags & ~(u64)SHM_REMAP));
+        }
         space_take((u64)result, size);
         space_note_shared((u64)result, size, 1);
         note((u64)result, size);
