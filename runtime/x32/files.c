@@ -44,14 +44,25 @@ static int link_in(struct text *name, const char *prefix, const char *folder, u6
 static int is_link_in_folder(const struct link_status *link, const char *folder, u64 size) {
     struct link_status of_task;
     struct text name;
-    if (!link_in(&name, "/proc/self/task", folder, size)) {
+    if (!link_in(&name, "/proc/self/task", folder, size) ||
+        failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, name.bytes, &of_task, AT_SYMLINK_NOFOLLOW))) {
         return 0;
     }
-    if (is_same_link(link, name.bytes)) {
-        return 1;
+    return (of_task.device == link->device && of_task.inode == link->inode) ||
+           (link_in(&name, "/proc", folder, size) && is_same_link(link, name.bytes));
+}
+
+/* "/proc/N/exe", which leads nowhere else: what lists all processes asks for those. */
+static int is_usual_name(const char *text, u64 size) {
+    static const char prefix[] = "/proc/";
+    u64 at = 0, end = size - 4;
+    while (at < sizeof prefix - 1 && text[at] == prefix[at]) {
+        at++;
     }
-    return !failed(KERNEL_4(__NR_newfstatat, AT_FDCWD, name.bytes, &of_task, AT_SYMLINK_NOFOLLOW)) &&
-           link_in(&name, "/proc", folder, size) && is_same_link(link, name.bytes);
+    while (at >= sizeof prefix - 1 && at < end && text[at] >= '0' && text[at] <= '9') {
+        at++;
+    }
+    return at >= sizeof prefix && at == end;
 }
 
 /* Of a descriptor whose name ends in `rest` bytes behind the folder's. The kernel's own name leads to a
@@ -74,7 +85,7 @@ __attribute__((noinline)) static int is_link_of_task(const struct link_status *l
     if (size > 3 && is_link_in_folder(link, text, size - 4)) {
         return 1;
     }
-    if (size - 3 >= sizeof folder) {
+    if (size - 3 >= sizeof folder || (size > 3 && is_usual_name(text, size))) {
         return 0;
     }
     if (size > 3) {
