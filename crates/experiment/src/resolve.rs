@@ -536,7 +536,7 @@ impl Request {
         if let Some(precision) =
             measure.precision.as_ref().filter(|precision| !(precision.value > 0.0 && precision.value < 1.0))
         {
-            return Err(no_share(precision, "precision", "more than 0 % and less than 100 %"));
+            return Err(no_share(precision, "precision", "more than 0 % and less than 100 %", 0.0));
         }
         let location = Stopping {
             rounds: value(&measure.rounds),
@@ -561,7 +561,7 @@ impl Request {
             None => Ok(CONFIDENCE),
             // A value below one half is probably the error probability.
             Some(location) if !(0.5..1.0).contains(&location.value) => {
-                Err(no_share(location, "confidence", "at least 50 % and less than 100 %"))
+                Err(no_share(location, "confidence", "at least 50 % and less than 100 %", 0.5))
             }
             Some(location) => Ok(location.value),
         }
@@ -573,7 +573,7 @@ impl Request {
         match &self.measure.equal_within {
             None => Ok(EQUAL_WITHIN),
             Some(location) if !(location.value > 0.0 && location.value < 1.0) => {
-                Err(no_share(location, "equal_within", "more than 0 % and less than 100 %"))
+                Err(no_share(location, "equal_within", "more than 0 % and less than 100 %", 0.0))
             }
             Some(location) => Ok(location.value),
         }
@@ -592,15 +592,18 @@ fn out_of_range(location: &SourceLocation, key: &str, range: &str, value: &str) 
     })
 }
 
-/// A share outside its range. A number above 1 was most likely meant as a percentage: it is named as it was written, with the fix.
-fn no_share(given: &Located<f64>, key: &str, range: &str) -> RequestError {
+/// A share outside its range. A number above 1 was most likely meant as a percentage: it is named as it was written, with the fix if that
+/// is a share from `least` on.
+fn no_share(given: &Located<f64>, key: &str, range: &str, least: f64) -> RequestError {
     let share = given.value;
     let percent = match percentage::text(share) {
         Some(text) => text.replace('%', " %"),
         None => format!("{} %", share * 100.0),
     };
     let value = match share {
-        _ if share > 1.0 && share < 100.0 => format!("{share} ({percent}); for {share} % write \"{share}%\""),
+        _ if share > 1.0 && share < 100.0 && share / 100.0 >= least => {
+            format!("{share} ({percent}); for {share} % write \"{share}%\"")
+        }
         _ if share > 1.0 => format!("{share} ({percent})"),
         _ => percent,
     };

@@ -297,6 +297,11 @@ fn a_confidence_below_one_half_is_refused() {
         "[measure]\nconfidence = 95.0\n",
         "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 95 (9500 %); for 95 % write \"95%\"",
     );
+    // As a percentage it would be refused, too.
+    refused_file(
+        "[measure]\nconfidence = 1.5\n",
+        "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 1.5 (150 %)",
+    );
 }
 
 #[test]
