@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::model::{Aggregate, LayoutError, Layouts, Member, Type, TypeId, Unread};
+use super::model::{Aggregate, Destructor, LayoutError, Layouts, Member, Type, TypeId, Unread};
 use super::object_file::ObjectFile;
 use super::program::{self, Files, Notes, Program};
 use super::reader::{Found, Key, RawAggregate, RawType, Reader, CYCLIC, MOST_NAMES, VOID};
@@ -129,7 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Makes equal types one, and declarations the definition that another unit has.
 struct Merge<'l> {
     raw: FxHashMap<Key, RawType>,
-    destructors: FxHashSet<Key>,
+    destructors: FxHashMap<Key, Destructor>,
     definitions: FxHashMap<Box<str>, Option<Key>>,
     ids: FxHashMap<Key, Option<TypeId>>,
     known: FxHashMap<u64, Vec<TypeId>>,
@@ -138,7 +138,11 @@ struct Merge<'l> {
 }
 
 impl<'l> Merge<'l> {
-    fn new(raw: FxHashMap<Key, RawType>, destructors: FxHashSet<Key>, layouts: &'l mut Layouts) -> Self {
+    fn new(
+        raw: FxHashMap<Key, RawType>,
+        destructors: FxHashMap<Key, Destructor>,
+        layouts: &'l mut Layouts,
+    ) -> Self {
         let declared: FxHashSet<&str> = raw
             .values()
             .filter_map(|raw| match raw {
@@ -280,8 +284,9 @@ impl<'l> Merge<'l> {
             RawType::Aggregate(raw) => Type::Aggregate(Box::new(self.aggregate(*raw, depth))),
         };
         let id = self.add(made);
-        if self.destructors.contains(&key) {
-            self.layouts.destructors.insert(id);
+        if let Some(own) = self.destructors.get(&key) {
+            let known = self.layouts.destructors.entry(id).or_insert(*own);
+            *known = (*known).max(*own);
         }
         self.ids.insert(key, Some(id));
         id

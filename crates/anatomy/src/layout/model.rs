@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 /// A type's place in [`Layouts::types`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,8 +29,8 @@ pub struct Layouts {
     pub describes_types: bool,
     /// What could not be read, each reason once, with the number of its cases.
     pub unread: Vec<Unread>,
-    /// Classes with a destructor that is not trivial, their members' and bases' aside.
-    pub(crate) destructors: FxHashSet<TypeId>,
+    /// Classes with a destructor that is not trivial, or may be none, their members' and bases' aside.
+    pub(crate) destructors: FxHashMap<TypeId, Destructor>,
     pub(crate) derived: Vec<Derived>,
 }
 
@@ -66,7 +66,7 @@ impl Derived {
 pub enum Destructor {
     /// It does not.
     Trivial,
-    /// A part of the object is declared only.
+    /// A part of the object is declared only, or the compiler does not say whether it is defaulted.
     Unknown,
     /// It does: of the class, a base or a member.
     NonTrivial,
@@ -344,8 +344,8 @@ impl Layouts {
                 }
                 Type::Aggregate(aggregate) => {
                     let mut of = self.derived_of(aggregate);
-                    if self.destructors.contains(&TypeId(index as u32)) {
-                        of.destructor = Destructor::NonTrivial;
+                    if let Some(own) = self.destructors.get(&TypeId(index as u32)) {
+                        of.destructor = of.destructor.max(*own);
                     }
                     of
                 }

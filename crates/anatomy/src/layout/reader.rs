@@ -1,6 +1,7 @@
 //! Makes types of a unit's entries. Each type has a key, computed from where its names are in the string section, so that a type
 //! which another unit has too is recognised without a look at its names.
 
+mod destructors;
 mod names;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use gimli::constants as dw;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::lines;
-use super::model::{Bits, Kind, Location, Role};
+use super::model::{Bits, Destructor, Kind, Location, Role};
 use super::program::{Notes, Program, LONGEST_NAME};
 use super::unit::{self, flags, Die, Ref, Text, UnitTable, ABSENT, NONE};
 
@@ -87,7 +88,7 @@ pub(super) struct Found {
     shards: Vec<Mutex<FxHashMap<Key, RawType>>>,
     name_bytes: AtomicUsize,
     /// Classes with a destructor of their own. A unit may describe fewer of a class's functions than another.
-    destructors: Mutex<FxHashSet<Key>>,
+    destructors: Mutex<FxHashMap<Key, Destructor>>,
     /// Whether any unit describes a type.
     pub describes_types: AtomicBool,
     /// Whether any unit's language lets members overlap.
@@ -113,7 +114,7 @@ impl Found {
     }
 
     /// The types, and the classes with a destructor of their own.
-    pub fn into_types(self) -> (FxHashMap<Key, RawType>, FxHashSet<Key>) {
+    pub fn into_types(self) -> (FxHashMap<Key, RawType>, FxHashMap<Key, Destructor>) {
         let mut all = FxHashMap::default();
         for shard in self.shards {
             let shard = shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -562,11 +563,7 @@ impl<'p, 'a> Reader<'p, 'a> {
             _ => Kind::Class,
         };
         let key = hasher.finish();
-        // Clang does not say which destructors are defaulted, but calls pass by value only what has a trivial one.
-        if die.has(flags::DESTRUCTOR) && die.encoding != dw::DW_CC_pass_by_value.0 {
-            let destructors = self.found.destructors.lock();
-            destructors.unwrap_or_else(std::sync::PoisonError::into_inner).insert(key);
-        }
+        self.note_destructor(entry, die, &members, key);
         self.collect(key, |reader| {
             let members = members.iter().map(|member| reader.member(entry, member)).collect();
             RawType::Aggregate(Box::new(RawAggregate {

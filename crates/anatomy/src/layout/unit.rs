@@ -1,9 +1,11 @@
 //! One unit's entries that types are made of, as a flat table. Everything else of the unit is skipped.
 
+mod destructors;
+
 use gimli::{
     constants as dw, Abbreviations, AttributeValue, EndianSlice, EntriesRaw, RunTimeEndian, UnitHeader,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -91,6 +93,19 @@ pub(super) struct Function {
     pub parent: u32,
 }
 
+/// What of a unit's functions says how its classes are destroyed.
+#[derive(Debug, Default)]
+struct Destructors {
+    /// Those that clang declares without saying whether they are defaulted: where, and of which class.
+    declared: Vec<(u32, u32)>,
+    /// The declarations of functions that have code.
+    defined: FxHashSet<u32>,
+    /// Classes with functions of their own that copy or move, which may be defaulted or deleted.
+    copied: FxHashSet<u32>,
+    /// The constructor whose parameters are read, and its class.
+    constructor: Option<(u32, u32)>,
+}
+
 /// The entries of one unit.
 #[derive(Debug, Default)]
 pub(super) struct UnitTable<'a> {
@@ -103,6 +118,9 @@ pub(super) struct UnitTable<'a> {
     pub line_program: Option<u64>,
     /// Not GCC: names of templates may lack their arguments.
     pub is_clang: bool,
+    destructors: Destructors,
+    /// The classes of which clang leaves open whether their destructor is trivial, with whether they have functions of their own that copy.
+    pub open_destructors: FxHashMap<u32, bool>,
     pub dwo_name: Text<'a>,
     /// Before DWARF 5, of a unit that is split and of its other part; since then it is in the header.
     pub dwo_id: Option<u64>,
@@ -253,6 +271,11 @@ pub(super) fn scan<'a>(
         let tag = abbreviation.tag();
         let own_scope = match use_of(tag) {
             Use::Skip => {
+                if let (dw::DW_TAG_formal_parameter, Some(Scope::Function { offset, .. })) =
+                    (tag, scopes.last())
+                {
+                    table.note_parameter(*offset, abbreviation);
+                }
                 entries.skip_attributes(abbreviation.attributes())?;
                 Scope::Transparent
             }
@@ -265,11 +288,9 @@ pub(super) fn scan<'a>(
                 };
                 match within {
                     Some(index) => {
-                        if is_destructor(&mut entries, abbreviation.attributes(), table, resolve)? {
-                            table.dies[index as usize].flags |= flags::DESTRUCTOR;
-                        }
+                        table.read_member_function(&mut entries, abbreviation, (offset, index), resolve)?;
                     }
-                    None => entries.skip_attributes(abbreviation.attributes())?,
+                    None => table.read_function(&mut entries, abbreviation)?,
                 }
                 Scope::Function { offset, index: NONE }
             }
@@ -298,43 +319,8 @@ pub(super) fn scan<'a>(
         }
     }
     name_by_typedefs(table);
+    table.find_open_destructors();
     Ok(())
-}
-
-/// Reads a member function. One that the compiler declares itself, or that is defaulted in the class, is as trivial as those of
-/// the members and bases, unless it is virtual.
-fn is_destructor<'a>(
-    entries: &mut EntriesRaw<'_, Slice<'a>>,
-    specifications: &[gimli::AttributeSpecification],
-    table: &UnitTable<'a>,
-    resolve: &dyn Fn(Text<'a>, &UnitTable<'a>) -> Option<&'a [u8]>,
-) -> Result<bool, gimli::Error> {
-    let (mut is_named, mut is_defaulted, mut is_virtual) = (false, false, false);
-    for (index, specification) in specifications.iter().enumerate() {
-        let name = specification.name();
-        let matters = matches!(
-            name,
-            dw::DW_AT_name | dw::DW_AT_defaulted | dw::DW_AT_artificial | dw::DW_AT_virtuality
-        );
-        if !matters {
-            entries.skip_attributes(std::slice::from_ref(specification))?;
-            continue;
-        }
-        let value = entries.read_attribute_inline(*specification)?.raw_value();
-        match name {
-            dw::DW_AT_name => {
-                is_named = resolve(text(&value), table).is_some_and(|name| name.starts_with(b"~"));
-                if !is_named {
-                    entries.skip_attributes(&specifications[index + 1..])?;
-                    return Ok(false);
-                }
-            }
-            dw::DW_AT_defaulted => is_defaulted |= number(&value) == u64::from(dw::DW_DEFAULTED_in_class.0),
-            dw::DW_AT_artificial => is_defaulted |= is_set(&value),
-            _ => is_virtual = number(&value) != 0,
-        }
-    }
-    Ok(is_named && (is_virtual || !is_defaulted))
 }
 
 /// Members and template parameters matter below types; those of functions do not.
