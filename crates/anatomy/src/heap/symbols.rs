@@ -72,6 +72,27 @@ impl Symbols {
     /// The frames of a call that returns to `address` of the object file at `module`, the innermost first: the last one is
     /// that of the function itself, those before it were inlined into it.
     pub fn frames(&mut self, module: Option<&str>, return_address: u64) -> Vec<Frame> {
+        self.frames_and_columns(module, return_address).0
+    }
+
+    /// The same, with the place in its line of what each frame calls, where debug information has it.
+    pub fn frames_and_columns(
+        &mut self,
+        module: Option<&str>,
+        return_address: u64,
+    ) -> (Vec<Frame>, Vec<Option<u32>>) {
+        let mut columns = Vec::new();
+        let frames = self.frames_with(module, return_address, &mut columns);
+        columns.resize(frames.len(), None);
+        (frames, columns)
+    }
+
+    fn frames_with(
+        &mut self,
+        module: Option<&str>,
+        return_address: u64,
+        columns: &mut Vec<Option<u32>>,
+    ) -> Vec<Frame> {
         let Some(module) = module else {
             return vec![unnamed(return_address, String::new())];
         };
@@ -90,6 +111,7 @@ impl Symbols {
                         words.push(frames.len());
                     }
                     let location = frame.location.as_ref();
+                    columns.push(location.and_then(|location| location.column).filter(|column| *column != 0));
                     frames.push(Frame {
                         function,
                         file: location.and_then(|location| location.file).map(str::to_owned),

@@ -17,6 +17,8 @@ type Context = Vec<(String, Option<u32>)>;
 pub(super) struct LineCall {
     /// The code that it is.
     code: CodeAddress,
+    /// Where in the line it is. The compiler may make code of one call several times: the copies have one place.
+    column: Option<u32>,
     /// The functions that the line is inlined into there, with their lines: each copy of the line has calls of its own.
     copy: Context,
     /// How many calls in the line allocate, as its text has it.
@@ -30,7 +32,19 @@ impl LineCall {
     pub fn new(call: &Call, frame: usize) -> LineCall {
         let outer = call.frames.get(frame + 1..).unwrap_or_default();
         let copy = outer.iter().map(|frame| (frame.function.clone(), frame.line)).collect();
-        LineCall { code: call.code, copy, calls: 0, named: Vec::new() }
+        let column = call.columns.get(frame).copied().flatten();
+        LineCall { code: call.code, column, copy, calls: 0, named: Vec::new() }
+    }
+
+    /// Whether that many calls which fit a type are more than those of which the line says that they are of it.
+    fn is_ambiguous(&self, name: &str, fitting: &Fitting) -> bool {
+        let times = self.times(name);
+        match fitting.places {
+            // A macro or a pointer to a function is a call of which the text does not say that it allocates.
+            Some(places) if times > 0 => places > times,
+            Some(places) => places.min(self.calls) > 1,
+            None => fitting.codes.min(self.calls) > times.max(1),
+        }
     }
 
     fn times(&self, name: &str) -> usize {
@@ -55,9 +69,8 @@ pub(super) fn withhold(blocks: &mut [Blocks], calls: &[Option<LineCall>]) {
                     let is_same = |other: &usize| {
                         blocks[*other].found.as_ref().is_some_and(|other| own.is_same_type(other))
                     };
-                    let same = of_line.iter().filter(|(other, _)| is_same(other));
-                    let fitting = same.map(|(_, call)| call.code).collect::<FxHashSet<_>>().len();
-                    fitting.min(call.calls) > call.times(&own.name).max(1)
+                    let same = of_line.iter().filter(|(other, _)| is_same(other)).map(|(_, call)| *call);
+                    call.is_ambiguous(&own.name, &Fitting::of(same))
                 })
             })
             .map(|(index, _)| *index)
@@ -66,6 +79,26 @@ pub(super) fn withhold(blocks: &mut [Blocks], calls: &[Option<LineCall>]) {
             blocks[index].is_shared = true;
             blocks[index].found = None;
         }
+    }
+}
+
+/// The calls of a line that fit one type.
+struct Fitting {
+    /// The places in the line that they have; none if debug information does not have all.
+    places: Option<usize>,
+    /// The places in the program's code: one call of the line may have several.
+    codes: usize,
+}
+
+impl Fitting {
+    fn of<'c>(calls: impl Iterator<Item = &'c LineCall>) -> Fitting {
+        let (mut columns, mut codes) = (FxHashSet::default(), FxHashSet::default());
+        for call in calls {
+            columns.insert(call.column);
+            codes.insert(call.code);
+        }
+        let places = (!columns.contains(&None)).then_some(columns.len());
+        Fitting { places, codes: codes.len() }
     }
 }
 

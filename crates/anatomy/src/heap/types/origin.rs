@@ -25,6 +25,8 @@ pub struct Call {
     pub module: Option<Rc<str>>,
     /// The frames: the last one is the function itself.
     pub frames: Rc<[Frame]>,
+    /// Where in its line each frame's call is, where debug information has it.
+    pub columns: Rc<[Option<u32>]>,
 }
 
 /// Blocks of the same calls.
@@ -101,7 +103,8 @@ fn inner_calls(
     while let Some((code, outer)) = stacks.call(at).filter(|_| inner.len() < MOST_CALLS) {
         let call = known.entry(code).or_insert_with(|| {
             let path = code.module.and_then(|module| stacks.path(module));
-            Call { code, module: path.map(Rc::from), frames: symbols.frames(path, code.address).into() }
+            let (frames, columns) = symbols.frames_and_columns(path, code.address);
+            Call { code, module: path.map(Rc::from), frames: frames.into(), columns: columns.into() }
         });
         let number = inner.len();
         inner.push(call.clone());
