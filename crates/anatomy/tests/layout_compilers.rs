@@ -440,7 +440,7 @@ fn a_better_order_of_members_that_may_overlap_has_the_size_that_the_compiler_giv
         struct Own { Own(); int a; char b; }; struct Long { ~Long(); double d; char c; }; struct OfOwn : Own { char x; };\n\
         struct Within { Within(); int q; [[no_unique_address]] Own own; };\n";
     const BASES: [&str; 4] = ["", ": Own", ": Within", ": Plain"];
-    const FIELDS: [&[&str]; 9] = [
+    const FIELDS: [&[&str]; 10] = [
         &["char c", "M Own m", "double d", "char e", "int i"],
         &["char c", "M Own m", "char e", "double d", "char f", "double g"],
         &["M Own m", "double d", "char c"],
@@ -450,6 +450,7 @@ fn a_better_order_of_members_that_may_overlap_has_the_size_that_the_compiler_giv
         &["short s", "M OfOwn m", "double d", "char c", "M Within w", "char e"],
         &["char c", "M Plain m", "double d", "char e"],
         &["M Nothing a", "char c", "M Own m", "M Empty b", "double d", "char e"],
+        &["char c", "double d", "M Nothing a", "char e", "double f", "char g"],
     ];
     let structure = |name: &str, base: &str, fields: &[&str]| {
         format!("struct {name} {base} {{ {}; }}; {name} *of_{name}; unsigned size({name} &it) {{ return sizeof(it); }}\n", fields.join("; "))
@@ -492,6 +493,10 @@ fn a_better_order_of_members_that_may_overlap_has_the_size_that_the_compiler_giv
                 layout::find(&baseline, type_named(&baseline, name), &variant, type_named(&variant, name))
             });
             assert_eq!(open, [Some(layout::Found::Open), Some(layout::Found::Open)], "{compiler} {option}");
+            // So is the place of an empty member beside others, where these have a better order.
+            let beside =
+                layout::find(&baseline, type_named(&baseline, "S18"), &variant, type_named(&variant, "S18"));
+            assert_eq!(beside, Some(layout::Found::Open), "{compiler} {option}");
             programs.write("overlaps_ordered.cc", &text(&then));
             let [first, second] = ["-m64", *option].map(|option| read("overlaps_ordered.cc", option));
             for (name, order) in orders {

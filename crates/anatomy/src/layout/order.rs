@@ -57,7 +57,25 @@ pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Op
 /// The same, or that it is left open.
 pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Found> {
     let (a, b) = (baseline.aggregate(a)?, variant.aggregate(b)?);
-    let [mut one, mut other] = [movable(baseline, a)?, movable(variant, b)?];
+    // Where an empty member would be beside another one is not predicted: whether the others have a better order is.
+    search(baseline, a, variant, b, true).or_else(|| {
+        let has_some = |(layouts, of): (&Layouts, &Aggregate)| {
+            of.members.iter().any(|member| overlap::is_beside(layouts, of, member))
+        };
+        let is_left = [(baseline, a), (variant, b)].into_iter().all(has_some);
+        is_left.then(|| search(baseline, a, variant, b, false))?.map(|_| Found::Open)
+    })
+}
+
+/// The same of all members, or of those alone that have bytes of their own.
+fn search(
+    baseline: &Layouts,
+    a: &Aggregate,
+    variant: &Layouts,
+    b: &Aggregate,
+    with_empty: bool,
+) -> Option<Found> {
+    let [mut one, mut other] = [movable(baseline, a, with_empty)?, movable(variant, b, with_empty)?];
     let pairs = pairs(a, b);
     if one.blocks.len() != other.blocks.len() || pairs.variant.iter().any(Option::is_none) {
         return None;
@@ -147,7 +165,7 @@ fn names_in(layouts: &Layouts, of: &Aggregate, depth: usize) -> Vec<String> {
     names.collect()
 }
 
-fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
+fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movable> {
     let is_large = of.size > LARGEST || of.members.len() > MOST_MEMBERS;
     if of.kind == Kind::Union || of.explicit_alignment.is_some() || is_large {
         return None;
@@ -163,6 +181,7 @@ fn movable(layouts: &Layouts, of: &Aggregate) -> Option<Movable> {
             Role::VirtualBase | Role::Variant => return None,
             Role::Base if !blocks.is_empty() => return None,
             Role::Base | Role::VirtualTable => {}
+            Role::Field if !with_empty && overlap::is_beside(layouts, of, member) => {}
             Role::Field => {
                 let part = part(layouts, member, offset)?;
                 match blocks.last_mut().filter(|_| is_behind_bits && member.bits.is_some()) {

@@ -34,6 +34,23 @@ pub(super) fn has_known_end(layouts: &Layouts, member: &Member) -> bool {
     !layouts.overlaps_members || member.bits.is_some() || !layouts.may_be_empty(ty) && is_known()
 }
 
+/// Whether a member is empty and needs no bytes: another one has its place.
+pub(super) fn is_beside(layouts: &Layouts, of: &Aggregate, member: &Member) -> bool {
+    let is_empty = |own: &Member| {
+        own.role == Role::Field && own.bits.is_none() && layouts.may_be_empty(layouts.stripped(own.ty))
+    };
+    let has_place = |other: &Member| {
+        let begin = other.bits.map(|bits| bits.offset / 8).or(other.offset);
+        let bytes = other
+            .bits
+            .map_or(layouts.size(other.ty), |bits| (bits.offset % 8).saturating_add(bits.size).div_ceil(8));
+        let end = begin.map(|begin| begin.saturating_add(bytes));
+        begin <= member.offset && member.offset < end
+    };
+    let others = || of.members.iter().filter(|other| !is_empty(other));
+    layouts.overlaps_members && is_empty(member) && others().any(has_place)
+}
+
 /// Leaves the possibilities that the place of the next member allows. None if there is none.
 pub(super) fn observe(blocks: &mut [Block]) -> Option<()> {
     let mut parts: Vec<&mut Part> = blocks.iter_mut().flat_map(|block| &mut block.parts).collect();
