@@ -108,16 +108,20 @@ fn complaint(stderr: &str) -> String {
     let Some(line) = own.or_else(unnumbered).or_else(|| lines().next()) else {
         return "failed without a word".into();
     };
-    // Valgrind refuses to start itself, or finds its place in memory taken (its tools are linked to 0x58000000).
+    of_itself(line).unwrap_or_else(|| without_process(line).into())
+}
+
+/// The line with its likely cause, where valgrind refuses to start itself, or finds its place in memory taken (its tools are linked to
+/// 0x58000000).
+pub fn of_itself(line: &str) -> Option<String> {
     let is_itself = line.contains("You cannot run '")
         || line.contains("mmap(0x58000000") && line.contains("failed in UME");
-    let line = without_process(line);
-    if is_itself {
-        return format!(
+    is_itself.then(|| {
+        let line = without_process(line.trim());
+        format!(
             "{line} (does the program execute /proc/self/exe? Under valgrind that is valgrind's own file)"
-        );
-    }
-    line.into()
+        )
+    })
 }
 
 /// A line without the process number that valgrind and sanitizers begin theirs with: `==12== Process terminating`, `--12-- warning`.

@@ -111,7 +111,7 @@ fn run(
     let folder = plan.folder.join("scratch").join("emulated");
     valgrind::empty(&folder)?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let (mut result, heard) = listened_to(plan, start, &folder, limits, runner, cancelled)?;
+    let (mut result, mut heard) = listened_to(plan, start, &folder, limits, runner, cancelled)?;
     result.sample.clear();
     result.processes = None;
     result.remarks.clear();
@@ -121,6 +121,7 @@ fn run(
         };
         return Ok(result);
     }
+    heard.processes.hear_errors(&valgrind::ends(&runner.stderr()));
     let read = || {
         let stdout = runner.stdout();
         digest::Reader::default()

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use widthwise_machine::valgrind::of_itself;
+
 use crate::passes::callgrind_parts::Part;
 
 /// Calls after which a process may not be able to write where it could before, as valgrind's log names them.
@@ -38,6 +40,8 @@ pub(super) struct Processes {
     unwritten: Option<String>,
     /// Which of [`LEAVING`] were called.
     left_by: BTreeSet<&'static str>,
+    /// Why valgrind did not start in a process.
+    refusal: Option<String>,
 }
 
 /// What callgrind wrote of a process before its end, at the entry of functions (`--dump-before`).
@@ -97,6 +101,12 @@ impl Processes {
             let name = line[at + found.len()..].split([' ', '(']).next().unwrap_or_default();
             self.left_by.extend(LEAVING.iter().find(|known| **known == name));
         }
+    }
+
+    /// Takes what was written to standard error: a valgrind that cannot load its program says so there, before it has a log.
+    pub fn hear_errors(&mut self, said: &str) {
+        let own = said.lines().filter(|line| line.trim_start().starts_with("valgrind: "));
+        self.refusal = own.filter_map(of_itself).next().or(self.refusal.take());
     }
 
     /// A process begins with a program. The first one after a fork takes the place of the forked one.
@@ -201,7 +211,14 @@ impl Processes {
     /// Whether every process wrote counts, or why not.
     fn none_missing(&self, counted: &BTreeSet<u32>) -> Result<(), String> {
         let known = self.known();
-        match (known.difference(counted).count(), known.len(), &self.unwritten) {
+        let missing = known.difference(counted).count();
+        if let Some(line) = self.refusal.as_ref().filter(|_| missing > 0) {
+            let all = known.len();
+            return Err(format!(
+                "{missing} of its {all} processes left no counts: valgrind itself failed: {line}"
+            ));
+        }
+        match (missing, known.len(), &self.unwritten) {
             (0, 0, _) => Err("valgrind left neither counts nor a word in its log".to_owned()),
             (0, ..) => Ok(()),
             (_, _, Some(file)) => Err(self.unwritten_reason(file)),
@@ -362,6 +379,24 @@ mod tests {
         assert!(
             reason.starts_with("valgrind could not make its file of counts at the end of a process, /x/8")
         );
+    }
+
+    #[test]
+    fn a_valgrind_that_does_not_start_in_a_process_is_the_reason() {
+        let mut processes = Processes::default();
+        processes.hear("==7== Parent PID: 1\n");
+        processes.hear("   clone(fork): process 7 created child 8\n");
+        let line = "valgrind: mmap(0x58000000, 4096) failed in UME with error 22 (Invalid argument).";
+        processes.hear_errors(&format!("of the program\n{line}\nvalgrind: this can be caused by x\n"));
+        let expected = format!("1 of its 2 processes left no counts: valgrind itself failed: {line} (does ");
+        for reason in [
+            processes.extent(&BTreeSet::from([7])).unwrap_err(),
+            processes.all_of_callgrind(&BTreeSet::from([7])).unwrap_err(),
+        ] {
+            assert!(reason.starts_with(&expected) && reason.contains("/proc/self/exe"), "{reason}");
+        }
+        processes.hear("==8== Parent PID: 7\n");
+        assert_eq!(processes.extent(&BTreeSet::from([7, 8])), Ok(Extent::Whole));
     }
 
     #[test]

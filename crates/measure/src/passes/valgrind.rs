@@ -127,7 +127,7 @@ pub(super) fn refusal(ending: &Ending, start: &LaunchSpec, stderr: &Path, log: &
 }
 
 /// The begin and the end of a file, however large it is.
-fn ends(file: &Path) -> String {
+pub(super) fn ends(file: &Path) -> String {
     const MOST: u64 = 1 << 16;
     let mut said = Vec::new();
     let _ = std::fs::File::open(file).and_then(|mut file| {

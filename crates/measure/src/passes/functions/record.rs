@@ -129,7 +129,8 @@ fn counted(
     let counts = match result.ending {
         Ending::Done => {
             let ended = ended_in(own).map_err(scratch(own))?;
-            processes.and_then(|processes| {
+            processes.and_then(|mut processes| {
+                processes.hear_errors(&valgrind::ends(&runner.stderr()));
                 processes.all_of_callgrind(&ended).map(|()| processes.between_fork_and_program())
             })
         }
