@@ -43,6 +43,9 @@ fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion()
         let printed = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
         printed.refuses(2, &words);
     }
+    // "gcc" alone is the one that the PATH gives, by its full name.
+    lab.widthwise(&["compare", "tells.c", "--compiler", "gcc", "--baseline", "x86-64/gcc"])
+        .refuses(2, &["--baseline: unknown baseline \"x86-64/gcc\"", "did you mean \"x86-64/gcc-"]);
     assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
 }
 

@@ -34,6 +34,7 @@ fn compiler_names(request: &Request) -> impl Iterator<Item = &Located<String>> {
 /// Completes the request with its seed and its compilers, and resolves it to an experiment. Its files must exist.
 pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
     check_files(&request)?;
+    name_compilers(&mut request, compilers);
     let facts = Facts {
         compilers: compilers.iter().map(|compiler| compiler.name.clone()).collect(),
         default_seed: random_seed(),
@@ -155,6 +156,18 @@ fn check_run_file(request: &Request, here: &Path) -> Result<(), Failure> {
                 .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.location)))
         }
         _ => Ok(()),
+    }
+}
+
+/// Replaces `gcc` and `clang` by the full names of the compilers that they are here, so that a resumed campaign has the same ones.
+fn name_compilers(request: &mut Request, compilers: &[Compiler]) {
+    let points = request.variants.iter_mut().map(|variant| &mut variant.value.point);
+    let points = points.chain(request.excludes.iter_mut().map(|exclude| &mut exclude.value));
+    let of_points = points.filter_map(|point| point.get_mut(&Axis::Compiler));
+    for name in request.axes.get_mut(&Axis::Compiler).into_iter().flatten().chain(of_points) {
+        if let Ok(found) = compiler::find(compilers, &name.value) {
+            name.value.clone_from(&found.name);
+        }
     }
 }
 
