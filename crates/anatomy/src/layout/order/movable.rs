@@ -59,7 +59,8 @@ impl Part {
             // A bit field is in a storage unit of its type (System V ABI, x86-64 supplement, 3.1.2 "Bit-Fields"), which begins where
             // the type is aligned: every 4 bytes, for 8 bytes of i386.
             Some(storage) if cursor % self.alignment + self.size <= storage => cursor,
-            _ => cursor.next_multiple_of(self.alignment),
+            // Damaged files have members anywhere.
+            _ => cursor.checked_next_multiple_of(self.alignment).unwrap_or(u64::MAX),
         }
     }
 }
@@ -72,7 +73,7 @@ impl Block {
 
     /// The bits that it has without padding.
     pub(super) fn size(&self) -> u64 {
-        self.parts.iter().map(Part::most).sum()
+        self.parts.iter().map(Part::most).fold(0, u64::saturating_add)
     }
 
     /// Whether it is open how much of it the next members can have.
@@ -109,7 +110,7 @@ impl Movable {
                 cursor = at.saturating_add(own(part));
                 end = end.max(at.saturating_add(part.size));
             }
-            end.div_ceil(8).next_multiple_of(self.alignment.max(1))
+            end.div_ceil(8).checked_next_multiple_of(self.alignment.max(1)).unwrap_or(u64::MAX)
         })
     }
 

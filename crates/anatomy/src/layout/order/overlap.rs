@@ -10,19 +10,20 @@ use crate::layout::model::{Aggregate, Layouts, Member, Role, Type, TypeId};
 /// Members with more padding at their end have no prediction.
 const MOST_PADDING: u64 = 64;
 
-/// How many bits of an object the next members cannot have: all possibilities, ascending. None if there are too many.
+/// How many bits of an object the next members cannot have: all possibilities, ascending. None if there are too many, or too many bits.
 pub(super) fn own_bits(layouts: &Layouts, ty: TypeId) -> Option<Vec<u64>> {
     let (size, [least, most]) = (layouts.size(ty), layouts.own_bytes(ty));
     // An empty member whose place is that of one with a byte is one: it would be at the beginning, with the next one
     // (`may_collide` excludes the exception).
     if layouts.may_be_empty(ty) || least >= size {
-        return Some(vec![size * 8]);
+        return Some(vec![size.checked_mul(8)?]);
     }
     let most = most.min(size);
     if size - least > MOST_PADDING {
         return None;
     }
-    let mut all: Vec<u64> = (least..=most).chain([size]).map(|bytes| bytes * 8).collect();
+    let mut all: Vec<u64> =
+        (least..=most).chain([size]).map(|bytes| bytes.checked_mul(8)).collect::<Option<_>>()?;
     all.dedup();
     Some(all)
 }
