@@ -211,10 +211,10 @@ fn pages_that_a_child_copies_are_not_memory_that_the_allocator_keeps() {
 #[test]
 fn blocks_of_another_moment_than_the_readings_are_not_unwritten_memory() {
     let lab = Laboratory::new();
-    compared(&lab, "moved", "--rounds 1 --heap=1 --memory=1");
+    compared(&lab, "moved", "--rounds 1 --heap=1 --memory=1 --exit-stop");
     for variant in ["x32", "i386"] {
         let document = explained(&lab, "x86-64", variant);
-        // Each has half as many bytes as the baseline, which are 2 MB. What the kernel counts as max RSS is exact to some 0.25 MB.
+        // Each has half as many bytes as the baseline, which are 2 MB. Max RSS is exact with `--exit-stop`.
         for cause in ["allocated memory that is not resident", "anonymous mappings of no known owner"] {
             let other = amount(&document, "max_rss", cause);
             assert!(other.abs() <= 512 << 10, "{variant}: {cause}: {other}: {:#}", document["parts"]);

@@ -11,7 +11,7 @@
 #define STEPS 6
 #define STEP (1 << 20)
 // Microseconds.
-#define PAUSE 150000
+#define PAUSE 300000
 
 const char *const names[COUNT] = {[0 ... COUNT - 1] = "name"};
 const long numbers[COUNT] = {[0 ... COUNT - 1] = 7};
