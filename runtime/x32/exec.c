@@ -71,9 +71,9 @@ struct successor {
     u64 directory, native_path, flags; /* as the kernel gets it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
-    long runtime;  /* x32run's own file, opened, where it is found by its path */
-    int may_begin; /* it has a format that the kernel itself starts */
-    int is_told;   /* the statistics are printed */
+    long runtime;   /* x32run's own file, opened, where it is found by its path */
+    int may_begin;  /* it has a format that the kernel itself starts */
+    int is_printed; /* the statistics are printed */
 };
 
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
@@ -153,7 +153,7 @@ __attribute__((cold, noinline)) static long attempt_as_the_last(struct successor
     }
     released.count = 0;
     if (tells) {
-        next->is_told = 1;
+        next->is_printed = 1;
         trace_statistics();
     }
     if (next->x32) {
@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) long attempt(struct successor *next
                                                           const u64 call[6]) {
     const struct thread *thread = this_thread();
     /* A vfork child's image is its parent's, and goes on. */
-    int tells = settings.statistics && next->may_begin && !next->is_told && !thread->is_vfork_child;
+    int tells = settings.statistics && next->may_begin && !next->is_printed && !thread->is_vfork_child;
     return tells || (next->x32 && robust_releases(thread))
                ? attempt_as_the_last(next, tells, system_call, call)
                : x32_gate(system_call, call);

@@ -171,7 +171,7 @@ static u64 write_descriptors(u64 to, const u8 *data, u64 size) {
 
 /* put_cmsg_compat(), scm_detach_fds_compat() and scm_pidfd_recv(): what does not fit is cut off, with
  * MSG_CTRUNC. Descriptors that do not fit are closed. What cannot be written is left out without an error,
- * and the next takes its place. How much of the room the message takes. */
+ * and the next takes its place. Returns the bytes that the message takes in the buffer. */
 static u64 control_deliver(struct message *message, const struct control64 *wide, const u8 *from, u64 to,
                            u64 left) {
     u64 data = wide->size - sizeof *wide;

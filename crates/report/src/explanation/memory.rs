@@ -63,7 +63,7 @@ impl Memory {
         let is_within = metric == "max_rss" && rest != 0 && rest.unsigned_abs() <= self.lag;
         is_within.then(|| {
             format!(
-                "the kernel's account of max RSS may lag by {}, as each CPU adds up some pages before it is told, and this is within \
+                "the kernel's account of max RSS may lag by {}, since each CPU keeps some pages of it in a count of its own, and this is within \
                  that; `--exit-stop` reads it exactly",
                 Quantity { value: self.lag as f64, unit: self.measured.unit }
             )
