@@ -84,6 +84,9 @@ long attachments_attach(u64 id, u64 address, u64 flags) {
     if (address > TASK_SIZE) {
         return -EINVAL;
     }
+    if (address != 0 && ROUND_DOWN(address, PAGE) % HUGE == 0) {
+        size = ROUND_UP(size, alignment_of(id, flags & ~(u64)SHM_REMAP));
+    }
     if (address != 0 && size > TASK_SIZE - address) {
         /* Whether something is there comes first; of the stack only /proc knows. */
         space_read_again();
@@ -99,9 +102,6 @@ long attachments_attach(u64 id, u64 address, u64 flags) {
         result = attach_where_free(id, &size, flags);
     }
     if (!failed(result)) {
-        if (address != 0 && address % HUGE == 0) {
-            size = ROUND_UP(size, alignment_of(id, flags & ~(u64)SHM_REMAP));
-        }
         space_take((u64)result, size);
         space_note_shared((u64)result, size, 1);
         note((u64)result, size);

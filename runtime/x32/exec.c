@@ -428,7 +428,9 @@ static long execute_path(const char *path, u64 directory, u64 path_address, u64 
             return allowed;
         }
     }
-    int has_format = settings.statistics && executes && may_begin(file);
+    /* A program may be executed without being readable. */
+    int has_format = settings.statistics && !(flags & AT_EXECVE_CHECK) &&
+                     (failed(file) ? file == -EACCES : x32 || may_begin(file));
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }
