@@ -138,22 +138,22 @@ fn discover_for_on(path: &OsStr, names: &[&str]) -> Vec<Compiler> {
         let file = candidate.path.file_name().and_then(OsStr::to_str);
         file.is_some_and(|file| file.starts_with(Family::Gcc.cc()))
     };
-    let gccs = identified(candidates(path).into_iter().filter(is_gcc).collect(), path);
-    let are_here = default(&gccs).is_some() && names.iter().all(|name| find(&gccs, name).is_ok());
-    if are_here {
-        gccs
-    } else {
-        discover_on(path)
+    let (gccs, others): (Vec<Candidate>, Vec<Candidate>) = candidates(path).into_iter().partition(is_gcc);
+    let mut found: Vec<Found> = gccs.into_iter().filter_map(ask).collect();
+    let known = named(found.clone(), path);
+    if default(&known).is_some() && names.iter().all(|name| find(&known, name).is_ok()) {
+        return known;
     }
+    found.extend(others.into_iter().filter_map(ask));
+    named(found, path)
 }
 
 /// The compilers on a PATH.
-pub fn discover_on(path: &OsStr) -> Vec<Compiler> {
-    identified(candidates(path), path)
+fn discover_on(path: &OsStr) -> Vec<Compiler> {
+    named(candidates(path).into_iter().filter_map(ask).collect(), path)
 }
 
-fn identified(candidates: Vec<Candidate>, path: &OsStr) -> Vec<Compiler> {
-    let found: Vec<Found> = candidates.into_iter().filter_map(ask).collect();
+fn named(found: Vec<Found>, path: &OsStr) -> Vec<Compiler> {
     choose(found).into_iter().map(|named| complete(named, path)).collect()
 }
 

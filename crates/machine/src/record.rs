@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::allocator;
-use crate::compiler::{self, Compiler};
+use crate::compiler::Compiler;
 use crate::system_settings::Settings;
 use crate::topology::Topology;
 
@@ -27,12 +27,7 @@ pub struct MachineRecord {
 }
 
 impl MachineRecord {
-    /// The record of this machine, now.
-    pub fn gather() -> MachineRecord {
-        MachineRecord::with(compiler::discover())
-    }
-
-    /// As [`gather`](MachineRecord::gather), with these compilers.
+    /// The record of this machine, now, with these compilers.
     pub fn with(compilers: Vec<Compiler>) -> MachineRecord {
         let mut allocators: BTreeMap<String, BTreeMap<String, PathBuf>> = BTreeMap::new();
         for found in allocator::discover() {
@@ -267,7 +262,7 @@ mod tests {
 
     #[test]
     fn this_machines_record_survives_json_and_is_written_the_same_way_twice() {
-        let here = MachineRecord::gather();
+        let here = MachineRecord::with(crate::compiler::discover());
         let text = serde_json::to_string(&here).unwrap();
         let back: MachineRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(here, back);
