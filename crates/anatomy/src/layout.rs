@@ -23,6 +23,6 @@ pub use gather::{read, read_bytes};
 pub use model::{
     Aggregate, Bits, Destructor, Kind, LayoutError, Layouts, Location, Member, Role, Type, TypeId, Unread,
 };
-pub use order::{better, find, Found, Order};
+pub use order::{find, Found, Order};
 pub use program::missing_split;
 pub use segments::{Part, Piece, Segment};

@@ -38,10 +38,7 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
     while through.len() < given.len() + DEEPEST {
         let sites = site::sites(profile, program, &through);
         let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else {
-            let mut several = together(profile, program, &sites, &through);
-            if several.is_empty() {
-                several = around(profile, program, &sites, &through);
-            }
+            let several = together_or_around(profile, program, &sites, &through);
             if several.is_empty() {
                 found.extend(hides_half(profile, program, &sites, &through));
                 break;
@@ -128,22 +125,15 @@ fn largest(sites: &[Site]) -> Option<(String, f64)> {
 }
 
 /// Functions with allocating functions' names that allocate nearly all memory together, such as a program's own malloc, calloc and
-/// realloc. Each has several callers, and blocks of several sizes: one with blocks of one size makes objects of one type.
-fn together(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
-    let found = named_as_allocators(profile, program, sites, through);
-    let all: f64 = found.iter().map(|wrapper| wrapper.share).sum();
-    if all > MOST {
-        found
-    } else {
-        Vec::new()
-    }
-}
-
-/// Such functions that call a wrapper which is known, such as a `zrealloc` that asks `zmalloc` for the new block, however little they
-/// allocate themselves: their callers are the useful sites as well.
-fn around(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
+/// realloc. Each has several callers, and blocks of several sizes: one with blocks of one size makes objects of one type. If they
+/// allocate less, those that call a wrapper which is known, such as a `zrealloc` that asks `zmalloc` for the new block: their callers
+/// are the useful sites as well.
+fn together_or_around(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Vec<Wrapper> {
     let mut found = named_as_allocators(profile, program, sites, through);
-    found.retain(|wrapper| calls_one_of(profile, &wrapper.function, through));
+    let all: f64 = found.iter().map(|wrapper| wrapper.share).sum();
+    if all <= MOST {
+        found.retain(|wrapper| calls_one_of(profile, &wrapper.function, through));
+    }
     found
 }
 

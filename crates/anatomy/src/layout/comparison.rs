@@ -122,11 +122,14 @@ pub fn compare(baseline: &Layouts, variant: &Layouts, weights: &Weights) -> Comp
         let (Some(one), Some(other)) = (baseline.aggregate(a), variant.aggregate(b)) else { continue };
         let is_same = one.size == other.size;
         comparison.same_size += usize::from(is_same);
+        let found = order::find(baseline, a, variant, b);
         // The parts of the many types that are of one size are not asked for.
-        if is_same && order::better(baseline, a, variant, b).is_none() {
+        if is_same && !matches!(found, Some(Found::Better(_))) {
             continue;
         }
-        let Some(mut difference) = differ_by(&mut differ, baseline, a, variant, b) else { continue };
+        let Some(mut difference) = differ_by(&mut differ, [baseline, variant], [a, b], found) else {
+            continue;
+        };
         difference.objects = (!weights.is_empty()).then(|| objects.number(&one.name));
         if is_same {
             comparison.reorderable.push(difference);
@@ -146,18 +149,18 @@ pub fn difference(
     type_of_variant: TypeId,
 ) -> Option<TypeDifference> {
     let mut differ = Differ::new(baseline, variant);
-    differ_by(&mut differ, baseline, type_of_baseline, variant, type_of_variant)
+    let found = order::find(baseline, type_of_baseline, variant, type_of_variant);
+    differ_by(&mut differ, [baseline, variant], [type_of_baseline, type_of_variant], found)
 }
 
 fn differ_by(
     differ: &mut Differ,
-    baseline: &Layouts,
-    a: TypeId,
-    variant: &Layouts,
-    b: TypeId,
+    [baseline, variant]: [&Layouts; 2],
+    [a, b]: [TypeId; 2],
+    found: Option<Found>,
 ) -> Option<TypeDifference> {
     let (one, other) = (baseline.aggregate(a)?, variant.aggregate(b)?);
-    let (order, is_order_open) = match order::find(baseline, a, variant, b) {
+    let (order, is_order_open) = match found {
         Some(Found::Better(order)) => (Some(order), false),
         Some(Found::Open) => (None, true),
         None => (None, false),

@@ -45,22 +45,16 @@ pub enum Found {
     Open,
 }
 
-/// An order that makes objects smaller in one of the two ABIs and larger in none. None if there is no such order, or if the
-/// places that the members have now do not follow from the ABI's rules, as in packed structures: then no other can be predicted.
-pub fn better(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Order> {
-    match find(baseline, a, variant, b) {
-        Some(Found::Better(order)) => Some(order),
-        Some(Found::Open) | None => None,
-    }
-}
-
-/// The same, or that it is left open.
+/// An order that makes objects smaller in one of the two ABIs and larger in none, or that it is left open. None if there is no such
+/// order, or if the places that the members have now do not follow from the ABI's rules, as in packed structures: then no other can be
+/// predicted.
 pub fn find(baseline: &Layouts, a: TypeId, variant: &Layouts, b: TypeId) -> Option<Found> {
     let (a, b) = (baseline.aggregate(a)?, variant.aggregate(b)?);
     // Where an empty member would be beside another one is not predicted: whether the others have a better order is.
     search(baseline, a, variant, b, true).or_else(|| {
         let has_some = |(layouts, of): (&Layouts, &Aggregate)| {
-            of.members.iter().any(|member| overlap::is_beside(layouts, of, member))
+            of.members.len() <= MOST_MEMBERS
+                && of.members.iter().any(|member| overlap::is_beside(layouts, of, member))
         };
         let is_left = [(baseline, a), (variant, b)].into_iter().all(has_some);
         is_left.then(|| search(baseline, a, variant, b, false))?.map(|_| Found::Open)
@@ -143,7 +137,8 @@ fn name(layouts: &Layouts, member: &Member) -> String {
     }
     let Some(of) = layouts.aggregate(member.ty) else { return "(anonymous)".to_owned() };
     let kind = of.kind.keyword();
-    let mut inner = names_in(layouts, of, 0);
+    let (mut inner, mut left) = (Vec::new(), MOST_MEMBERS);
+    name_members(layouts, of, &mut inner, &mut left);
     if inner.len() > MOST_NAMES {
         inner.truncate(MOST_NAMES);
         inner.push("…".to_owned());
@@ -154,15 +149,20 @@ fn name(layouts: &Layouts, member: &Member) -> String {
     }
 }
 
-/// The names of an aggregate's members, also of those in its anonymous ones.
-fn names_in(layouts: &Layouts, of: &Aggregate, depth: usize) -> Vec<String> {
-    let fields = of.members.iter().filter(|member| member.role == Role::Field);
-    let names = fields.flat_map(|member| match (&member.name, layouts.aggregate(member.ty)) {
-        (Some(name), _) => vec![name.to_string()],
-        (None, Some(inner)) if depth < DEEPEST => names_in(layouts, inner, depth + 1),
-        (None, _) => Vec::new(),
-    });
-    names.collect()
+/// Adds the names of an aggregate's members, also of those in its anonymous ones, of so many members in all: damaged files have a
+/// structure in itself many times.
+fn name_members(layouts: &Layouts, of: &Aggregate, names: &mut Vec<String>, left: &mut usize) {
+    for member in of.members.iter().filter(|member| member.role == Role::Field) {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        match (&member.name, layouts.aggregate(member.ty)) {
+            (Some(name), _) => names.push(name.to_string()),
+            (None, Some(inner)) => name_members(layouts, inner, names, left),
+            (None, None) => {}
+        }
+    }
 }
 
 fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movable> {
@@ -170,7 +170,8 @@ fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movabl
     if of.kind == Kind::Union || of.explicit_alignment.is_some() || is_large {
         return None;
     }
-    if !of.members.iter().all(|member| is_predictable(layouts, member, 0)) {
+    let mut left = MOST_MEMBERS;
+    if !of.members.iter().all(|member| is_predictable(layouts, member, 0, &mut left)) {
         return None;
     }
     let mut blocks: Vec<Block> = Vec::new();
@@ -204,8 +205,13 @@ fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movabl
 }
 
 /// Whether the rules say where a member can be. Of a base that is only declared nothing is known: gcc describes a class where its virtual
-/// table is. Two empty bases of one type have no common address, which no rule here knows.
-fn is_predictable(layouts: &Layouts, member: &Member, depth: usize) -> bool {
+/// table is. Two empty bases of one type have no common address, which no rule here knows. Of more than so many members and bases that
+/// are `left` nothing is said: damaged files have a class among its own bases many times.
+fn is_predictable(layouts: &Layouts, member: &Member, depth: usize, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
     let ty = layouts.stripped(member.ty);
     let Some(class) = layouts.aggregate(ty) else { return member.role != Role::Base };
     let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
@@ -216,7 +222,7 @@ fn is_predictable(layouts: &Layouts, member: &Member, depth: usize) -> bool {
         }
     }
     let mut bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
-    !is_empty_base && depth < DEEPEST && bases.all(|own| is_predictable(layouts, own, depth + 1))
+    !is_empty_base && depth < DEEPEST && bases.all(|own| is_predictable(layouts, own, depth + 1, left))
 }
 
 /// A base by its place among the bases of its class, of the one that has that as a base, and so on.

@@ -97,7 +97,6 @@ pub(super) fn character(text: &str) -> Option<(i64, &str)> {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
-                '0' => '\0',
                 '\\' | '\'' | '"' => escaped,
                 _ => return None,
             };

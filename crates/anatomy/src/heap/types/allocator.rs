@@ -4,6 +4,7 @@ use crate::heap::profile::Frame;
 use crate::names::{closing_bracket, split, type_name_key, without_result};
 
 use super::model::Source;
+use super::program_types::STANDARD_NAMES;
 
 /// Functions that hand a request on unchanged.
 ///
@@ -70,15 +71,6 @@ const STRINGS: [&str; 5] = [
     "std::__1::basic_string<",
     "std::__cxx11::basic_stringbuf<",
     "std::basic_stringbuf<",
-];
-
-/// The names that C++ gives to strings of its characters ([string.syn]).
-const CHARACTER_STRINGS: [(&str, &str); 5] = [
-    ("char", "std::string"),
-    ("wchar_t", "std::wstring"),
-    ("char8_t", "std::u8string"),
-    ("char16_t", "std::u16string"),
-    ("char32_t", "std::u32string"),
 ];
 
 /// Functions of the C library that allocate characters (their manual pages).
@@ -156,9 +148,10 @@ pub fn named<'f>(frames: impl Iterator<Item = &'f Frame>) -> Option<Named> {
 /// The characters that a string's function allocates.
 fn of_string(function: &str) -> Option<Named> {
     let name = STRINGS.iter().find_map(|string| argument(function, string))?;
-    let container = match CHARACTER_STRINGS.iter().find(|(character, _)| *character == name) {
-        Some((_, string)) => (*string).to_owned(),
-        None => format!("std::basic_string<{name}>"),
+    let instance = format!("std::basic_string<{name}>");
+    let container = match STANDARD_NAMES.iter().find(|(_, of)| *of == instance) {
+        Some((standard, _)) => (*standard).to_owned(),
+        None => instance,
     };
     let (beside, source) = (Beside::Nothing, Source::Library);
     Some(Named { name, container: Some(container), beside, source, is_sure: true })

@@ -9,7 +9,7 @@ use crate::layout::{self, Layouts, Type, TypeId};
 use crate::names::{self, plain};
 
 /// Names that C++ gives to instances of its templates ([string.syn], [sstream.syn]): debug information may have the instance alone.
-const STANDARD_NAMES: [(&str, &str); 8] = [
+pub(super) const STANDARD_NAMES: [(&str, &str); 8] = [
     ("std::string", "std::basic_string<char>"),
     ("std::wstring", "std::basic_string<wchar_t>"),
     ("std::u8string", "std::basic_string<char8_t>"),

@@ -166,13 +166,13 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
         cookie: 0,
     };
     match named.beside {
-        Beside::Length if found.size.is_some() => match of_new_array(found.clone(), &origin.values) {
+        Beside::Length => match of_new_array(found.clone(), &origin.values) {
             Some(fitting) => return fitting,
             None => found.size = None,
         },
         // How many of the elements it takes is not known.
         Beside::ControlBlock => found.size = None,
-        _ => {}
+        Beside::Nothing => {}
     }
     if found.objects(&origin.values).is_none() {
         // The name is certain; the size of that type does not fit, or is not known.

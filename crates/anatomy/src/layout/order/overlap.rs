@@ -102,15 +102,8 @@ pub(super) fn may_collide(layouts: &Layouts, of: &Aggregate) -> bool {
     if !layouts.overlaps_members {
         return false;
     }
-    let inside: Vec<FxHashSet<TypeId>> = of
-        .members
-        .iter()
-        .map(|member| {
-            let mut found = FxHashSet::default();
-            empty_parts(layouts, member.ty, &mut found, &mut FxHashSet::default());
-            found
-        })
-        .collect();
+    let inside: Vec<FxHashSet<TypeId>> =
+        of.members.iter().map(|member| empty_parts(layouts, member.ty)).collect();
     of.members.iter().enumerate().any(|(number, member)| {
         let ty = layouts.stripped(member.ty);
         let is_open = layouts.may_be_empty(ty) || layouts.own_bytes(ty)[0] < layouts.size(ty);
@@ -120,7 +113,8 @@ pub(super) fn may_collide(layouts: &Layouts, of: &Aggregate) -> bool {
 }
 
 /// The classes that may be empty among the type and its parts.
-fn empty_parts(layouts: &Layouts, ty: TypeId, found: &mut FxHashSet<TypeId>, seen: &mut FxHashSet<TypeId>) {
+fn empty_parts(layouts: &Layouts, ty: TypeId) -> FxHashSet<TypeId> {
+    let (mut found, mut seen) = (FxHashSet::default(), FxHashSet::default());
     let mut left = vec![ty];
     while let Some(ty) = left.pop().map(|ty| layouts.stripped(ty)) {
         if !seen.insert(ty) {
@@ -138,4 +132,5 @@ fn empty_parts(layouts: &Layouts, ty: TypeId, found: &mut FxHashSet<TypeId>, see
             _ => {}
         }
     }
+    found
 }
