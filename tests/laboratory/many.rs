@@ -108,7 +108,7 @@ fn metadata(names: &[String]) -> Metadata {
         program_version: "1.0".into(),
         spec: format!("[program]\nname = \"tree\"\nsource = \"tree.cpp\"\n{variants}"),
         seed: 7,
-        machine: serde_json::json!({ "kernel": "6.1" }),
+        machine: serde_json::json!({ "settings": { "kernel": "6.1.0-32-amd64" } }),
         fingerprint: BTreeMap::new(),
         scaling: None,
         variants: stored,

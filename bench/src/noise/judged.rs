@@ -69,6 +69,7 @@ impl Judge {
             rounds: &rounds,
             runs: &runs,
             statuses: &BTreeMap::new(),
+            rss_lag: 0,
         };
         let verdicts = judge(&evidence).verdicts;
         let own = verdicts.iter().find(|one| one.variant == "slowed" && one.metric.name == "cpu");

@@ -9,6 +9,8 @@
 mod figures;
 pub mod mean;
 
+use crate::model::{Cpus, Launch};
+
 /// Below this many nanoseconds, a program is too short where its series has no reading.
 pub const BRIEF_NS: u64 = 100_000_000;
 /// The least share of the peak that a series must have seen to represent a program.
@@ -19,6 +21,33 @@ pub const AT_PEAK: f64 = 0.95;
 /// By so many bytes for each CPU that a process ran on its resident size in the kernel's accounts may lag: since Linux 6.2 a CPU adds up to
 /// 32 pages of each of three kinds before the others see them (`lib/percpu_counter.c`, `percpu_counter_batch`).
 pub const RSS_LAG: u64 = 3 * 32 * 4096;
+
+/// By how many bytes the kernel's account of max RSS may lag in runs that are launched so; 0 where it is exact. `release` is the kernel's
+/// (`6.18.2-amd64`), and `allowed` how many CPUs the machine lets a program use.
+pub fn rss_lag(launch: &Launch, release: Option<&str>, allowed: usize) -> u64 {
+    /// With the per-CPU counters of resident sizes.
+    const LAGS_SINCE: (u32, u32) = (6, 2);
+    /// `/proc/PID/status` adds the counters of all CPUs.
+    const STATUS_IS_EXACT_SINCE: (u32, u32) = (6, 16);
+    let version = release.and_then(version);
+    let is_since = |since| version.is_some_and(|version| version >= since);
+    if version.is_some_and(|version| version < LAGS_SINCE)
+        || launch.exit_stop && is_since(STATUS_IS_EXACT_SINCE)
+    {
+        return 0;
+    }
+    let cpus = match &launch.cpus {
+        Cpus::Auto => 1,
+        Cpus::Any => allowed.max(1),
+        Cpus::List(cpus) => cpus.len(),
+    };
+    RSS_LAG * cpus as u64
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
 
 /// The use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -347,4 +376,31 @@ impl Series {
 /// baseline`, a fraction, negative where the variant needs more. Absent where the baseline has none.
 pub fn reduction(baseline: f64, variant: f64) -> Option<f64> {
     (baseline > 0.0).then(|| (baseline - variant) / baseline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_of_max_rss_lags_with_the_kernel_and_the_cpus() {
+        let lag = |cpus, exit_stop, release| {
+            rss_lag(&Launch { cpus, exit_stop, ..Launch::default() }, release, 8) / RSS_LAG
+        };
+        for (release, plain, stopped) in [
+            (Some("5.10.0-30-amd64"), 0, 0),
+            (Some("6.1.0-32-amd64"), 0, 0),
+            (Some("6.2.0"), 1, 1),
+            (Some("6.15.4-arch1"), 1, 1),
+            (Some("6.16.0-rc1"), 1, 0),
+            (Some("7.0"), 1, 0),
+            (None, 1, 1),
+            (Some("unknown"), 1, 1),
+        ] {
+            let found = [false, true].map(|exit_stop| lag(Cpus::Auto, exit_stop, release));
+            assert_eq!(found, [plain, stopped], "{release:?}");
+        }
+        assert_eq!(lag(Cpus::Any, false, Some("6.18")), 8);
+        assert_eq!(lag(Cpus::List(vec![1, 3]), false, Some("6.18")), 2);
+    }
 }

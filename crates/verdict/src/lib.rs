@@ -21,6 +21,7 @@ mod pairs;
 pub mod power;
 pub mod randomized_layouts;
 pub mod repeats;
+mod rss_lag;
 pub use widthwise_experiment::rng;
 pub mod scaling;
 pub mod scaling_summary;
@@ -230,6 +231,8 @@ pub struct Evidence<'a> {
     pub runs: &'a [Run],
     /// The status of each variant, by name. A variant that is not here is [`VariantStatus::Ready`].
     pub statuses: &'a BTreeMap<String, VariantStatus>,
+    /// By how many bytes the kernel's account of max RSS may lag ([`widthwise_experiment::memory::rss_lag`]); 0 where it is exact.
+    pub rss_lag: u64,
 }
 
 /// Every verdict of a campaign.

@@ -4,6 +4,8 @@ mod campaign;
 #[path = "verdicts/equal_counts.rs"]
 mod equal_counts;
 mod noise;
+#[path = "verdicts/rss_lag.rs"]
+mod rss_lag;
 #[path = "verdicts/x32_runtime.rs"]
 mod x32_runtime;
 

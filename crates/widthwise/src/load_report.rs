@@ -7,10 +7,11 @@ pub mod scaling;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use widthwise_archive::{Archive, Metadata, Samples};
-use widthwise_experiment::model::Experiment;
+use widthwise_experiment::model::{Experiment, Launch};
 use widthwise_experiment::outcome::{Ending, RoundKind, Run};
-use widthwise_experiment::VariantStatus;
+use widthwise_experiment::{memory, VariantStatus};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::excerpt::Excerpt;
 use widthwise_report::heap::Recorded;
@@ -78,7 +79,7 @@ impl LoadedReport {
             Some(asked) => {
                 Body::Scaling(Box::new(LoadedScaling::new(asked, &metadata, &experiment, &mut samples)))
             }
-            None => comparison(&experiment, &mut samples),
+            None => comparison(&experiment, &mut samples, rss_lag(&experiment.launch, &metadata.machine)),
         };
         Ok(LoadedReport { experiment, metadata, samples, folder: archive.folder().to_owned(), machine, body })
     }
@@ -259,8 +260,14 @@ impl LoadedReport {
     }
 }
 
+/// By how many bytes the kernel's account of max RSS may lag in a campaign with that machine record.
+pub fn rss_lag(launch: &Launch, machine: &Value) -> u64 {
+    let allowed = machine["topology"]["allowed"].as_array().map_or(1, Vec::len);
+    memory::rss_lag(launch, machine["settings"]["kernel"].as_str(), allowed)
+}
+
 /// Judges a comparison.
-fn comparison(experiment: &Experiment, samples: &mut Samples) -> Body {
+fn comparison(experiment: &Experiment, samples: &mut Samples, rss_lag: u64) -> Body {
     let memory = std::mem::take(&mut samples.series)
         .into_iter()
         .map(|(round, variant, series)| MemoryRun { round, variant, series })
@@ -270,6 +277,7 @@ fn comparison(experiment: &Experiment, samples: &mut Samples) -> Body {
         rounds: &samples.rounds,
         runs: &samples.runs,
         statuses: &samples.statuses,
+        rss_lag,
     });
     let (heap, explanations, inner_loops) = (Vec::new(), Vec::new(), Vec::new());
     Body::Comparison { judgement, memory, heap, explanations, inner_loops }

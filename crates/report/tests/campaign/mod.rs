@@ -103,6 +103,7 @@ impl Laid {
             rounds: &self.rounds,
             runs: &self.runs,
             statuses: &self.statuses,
+            rss_lag: 0,
         });
     }
 

@@ -22,6 +22,7 @@ pub struct Laid {
     pub rounds: Vec<Round>,
     pub runs: Vec<Run>,
     pub statuses: BTreeMap<String, VariantStatus>,
+    pub rss_lag: u64,
 }
 
 pub fn named(name: &str) -> Metric {
@@ -81,7 +82,8 @@ impl Laid {
             .map(|variant| variant.name.clone())
             .chain([experiment.control()])
             .collect();
-        let mut laid = Laid { experiment, rounds: Vec::new(), runs: Vec::new(), statuses: BTreeMap::new() };
+        let mut laid =
+            Laid { experiment, rounds: Vec::new(), runs: Vec::new(), statuses: BTreeMap::new(), rss_lag: 0 };
         for number in 0..rounds {
             laid.rounds.push(Round {
                 number,
@@ -150,6 +152,7 @@ impl Laid {
             rounds: &self.rounds[..rounds],
             runs: &self.runs[..runs],
             statuses: &self.statuses,
+            rss_lag: self.rss_lag,
         }
     }
 

@@ -216,6 +216,8 @@ impl<'a> Recorder<'a> {
             rounds: &self.rounds,
             runs: &self.runs,
             statuses: &self.statuses,
+            // Only intervals are used, which do not depend on it.
+            rss_lag: 0,
         };
         // Without a precision no interval is needed before the end.
         self.widest = self.experiment.stopping.precision.and_then(|_| half_width(&evidence));
@@ -245,6 +247,8 @@ impl<'a> Recorder<'a> {
             rounds: &self.rounds,
             runs: &self.runs,
             statuses: &self.statuses,
+            // Only intervals are used, which do not depend on it.
+            rss_lag: 0,
         };
         let control = self.experiment.control();
         let deciding = self.experiment.deciding();

@@ -86,6 +86,8 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
         rounds: &listener.rounds,
         runs: &listener.runs,
         statuses: &BTreeMap::new(),
+        // Only the floor is used, which does not depend on it.
+        rss_lag: 0,
     });
     let seconds = began.elapsed().as_secs_f64();
     Ok(judgement

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK, RSS_LAG};
+use widthwise_experiment::memory::{Class, Part as MappedPart, NEAR_PEAK};
 use widthwise_experiment::metric;
-use widthwise_experiment::model::{Cpus, Thp};
+use widthwise_experiment::model::Thp;
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::VariantStatus;
 use widthwise_measure::passes::heap::LargestReading;
@@ -17,6 +17,7 @@ use widthwise_report::Comparison;
 use widthwise_verdict::{wording, Verdict, Word};
 
 use super::heaps::Heaps;
+use crate::load_report::rss_lag;
 use crate::runs_of_their_own;
 
 /// What the memory of two variants is known by.
@@ -91,7 +92,8 @@ impl Sources<'_> {
             remarks.push(HUGE_PAGES.to_owned());
         }
         let recordings = self.recordings(resident.as_ref());
-        let lag = self.lag();
+        let campaign = &self.comparison.campaign;
+        let lag = rss_lag(&campaign.experiment.launch, campaign.machine);
         let Sources { heap, variables, top, .. } = self;
         let heap = if allocated.is_some() { heap } else { Vec::new() };
         Some(Memory {
@@ -107,20 +109,6 @@ impl Sources<'_> {
             missing,
             remarks,
         })
-    }
-
-    /// By how much the kernel's account of max RSS may lag behind a program on the CPUs that it was given.
-    fn lag(&self) -> u64 {
-        let launch = &self.comparison.campaign.experiment.launch;
-        let of_machine =
-            || self.comparison.campaign.machine["topology"]["allowed"].as_array().map_or(1, Vec::len);
-        let cpus = match &launch.cpus {
-            _ if launch.exit_stop => 0,
-            Cpus::Auto => 1,
-            Cpus::Any => of_machine(),
-            Cpus::List(cpus) => cpus.len(),
-        };
-        RSS_LAG * cpus as u64
     }
 
     /// Both with huge pages, where the settings of transparent huge pages differ or ask for them.
