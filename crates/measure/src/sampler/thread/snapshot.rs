@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use widthwise_experiment::memory::{Amounts, Class, Reading, Totals};
+use widthwise_experiment::memory::{Amounts, Class, Reading, Totals, RSS_LAG};
 
 use super::{is_gone, SamplerThread};
 use crate::proc::clock::thread_cpu;
 use crate::proc::descendants;
-use crate::proc::process::{LastReading, Texts};
+use crate::proc::process::{LastReading, ProcessHandle, Texts};
 use crate::proc::shared_once::SharedOnce;
 use crate::proc::smaps;
 use crate::sampler::overhead_budget::OverheadBudget;
@@ -51,6 +51,8 @@ impl SamplerThread {
                 Err(error) => self.seen.refused = Some((pid, error.to_string())),
             }
         }
+        let pids: Vec<u32> = read.iter().map(|(_, pid)| *pid).collect();
+        let sizes = sizes_after(&mut self.tree, &pids);
         let took = thread_cpu() - began;
         let mut portraits: Vec<(u32, usize, LastReading)> = Vec::new();
         for (texts, pid) in read {
@@ -61,6 +63,12 @@ impl SamplerThread {
         without_borrowed_memory(&mut portraits);
         self.forget(&gone, at_ns);
         self.last_reading = at_ns;
+        let resident =
+            |(pid, _, portrait): &(u32, usize, LastReading)| (*pid, portrait.totals.amounts.resident);
+        if has_shrunk(portraits.iter().map(resident), &sizes) {
+            self.changed = true;
+            return took;
+        }
         self.changed = false;
         self.size_read = self.tree.values().map(|watched| watched.resident).sum();
         self.size_scanned = self.size_scanned.map(|_| self.size_read);
@@ -117,6 +125,25 @@ impl SamplerThread {
     }
 }
 
+/// The resident sizes of these processes when the last of them has been read; 0 if a process has ended. Nothing for one process.
+fn sizes_after(tree: &mut BTreeMap<u32, ProcessHandle>, read: &[u32]) -> BTreeMap<u32, u64> {
+    let mut sizes = BTreeMap::new();
+    for pid in read.iter().filter(|_| read.len() > 1) {
+        let Some(watched) = tree.get_mut(pid) else { continue };
+        watched.statm_sample();
+        sizes.insert(*pid, watched.size().map_or(0, |size| size.resident));
+    }
+    sizes
+}
+
+/// Whether a process has ended or shrunk between its own reading and that of the last process: others may have grown meanwhile, and the
+/// tree never had their sum. (Until Linux 6.15 statm samples lag behind the mappings.)
+fn has_shrunk(mut read: impl Iterator<Item = (u32, u64)>, sizes_after: &BTreeMap<u32, u64>) -> bool {
+    read.any(|(pid, resident)| {
+        sizes_after.get(&pid).is_some_and(|&after| after == 0 || after.saturating_add(RSS_LAG) < resident)
+    })
+}
+
 /// Leaves out processes that use another's memory: a child of vfork before its execve.
 fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, LastReading)>) {
     let mut kept: Vec<(u32, usize, LastReading)> = Vec::with_capacity(portraits.len());
@@ -131,4 +158,21 @@ fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, LastReading)>) {
         }
     }
     *portraits = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_during_which_a_process_ended_or_shrank_is_of_no_moment() {
+        const MIB: u64 = 1 << 20;
+        let read = [(7, 64 * MIB), (8, 10 * MIB)];
+        let shrinks = |after: &[(u32, u64)]| has_shrunk(read.into_iter(), &after.iter().copied().collect());
+        assert!(!shrinks(&[(7, 64 * MIB), (8, 12 * MIB)]));
+        assert!(!shrinks(&[(7, 64 * MIB - RSS_LAG), (8, 10 * MIB)]));
+        assert!(shrinks(&[(7, 60 * MIB), (8, 12 * MIB)]));
+        assert!(shrinks(&[(7, 0), (8, 12 * MIB)]));
+        assert!(!shrinks(&[]), "the only process");
+    }
 }
