@@ -2,4 +2,6 @@
 //! in one module, since the test harness starts tests in the order of their names.
 
 mod allocator;
+mod explain_memory;
+mod memory;
 mod sharing;

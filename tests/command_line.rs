@@ -22,7 +22,6 @@ mod emulated_counters;
 mod equivalence;
 mod exec;
 mod explain_formats;
-mod explain_memory;
 mod explain_programs;
 mod failing_programs;
 mod finished_programs;

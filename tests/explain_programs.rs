@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::laboratory::{output_of, Laboratory};
+use crate::laboratory::{output_of, sums, Laboratory};
 use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
 
@@ -27,17 +27,6 @@ fn explained(lab: &Laboratory, words: &str) -> Value {
     let output = lab.widthwise(&format!("explain --json {words}"));
     assert_eq!(output.status, Some(0), "{words}: {output:?}");
     output.json()
-}
-
-/// The parts of a metric and what is unexplained sum to the difference.
-pub fn sums(document: &Value) {
-    let amount = |of: &Value| of["amount"].as_i64().unwrap();
-    for rest in document["unexplained"].as_array().unwrap() {
-        let parts = document["parts"].as_array().unwrap().iter();
-        let parts: i64 = parts.filter(|part| part["metric"] == rest["metric"]).map(amount).sum();
-        let difference = rest["variant"].as_i64().unwrap() - rest["baseline"].as_i64().unwrap();
-        assert_eq!(parts + amount(rest), difference, "{rest:#}");
-    }
 }
 
 #[test]

@@ -8,15 +8,12 @@ mod speed_up;
 mod waiting;
 
 use crate::laboratory::outcomes::{is_lane, skipped};
-use crate::laboratory::{repository, CommandOutput, Laboratory};
+use crate::laboratory::{CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// `workers.c`, with the header that it needs.
 pub(super) fn lab() -> Laboratory {
-    let lab = Laboratory::new();
-    lab.program("workers.c");
-    lab.copy(&repository().join("runtime/marks/widthwise-marks.h"), "widthwise-marks.h");
-    lab
+    Laboratory::with_marks("workers.c")
 }
 
 /// The arguments of a campaign of `workers.c`.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::laboratory::alone::alone;
+use crate::laboratory::alone::{alone, Machine};
+use crate::laboratory::outcomes::skipped;
 use crate::laboratory::Laboratory;
 
 const MIB: u64 = 1 << 20;
@@ -35,15 +36,20 @@ fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64),
 }
 
 /// The bounds are at most 15 % apart (1 to 3 % here). The host may delay the sampler in one of the runs, no more: tests
-/// that ask this have the machine alone.
-fn are_narrow(arguments: &str, bounds: &[(f64, f64)]) {
+/// that ask this have the machine alone, and leave it out where the host took the CPUs for some of the time.
+fn are_narrow(machine: &Machine, arguments: &str, bounds: &[(f64, f64)]) {
+    if machine.host_took() > 0.01 {
+        return skipped(
+            "the host of this virtual machine took more than a hundredth of the CPU time: no narrow bounds",
+        );
+    }
     let narrow = bounds.iter().filter(|(low, high)| *high <= 1.15 * low).count();
     assert!(narrow + 1 >= bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
 }
 
 #[test]
 fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
-    let _machine = alone();
+    let machine = alone();
     let lab = Laboratory::new();
     for (count, arguments) in [
         (8.0, "8 64 30 10 {truths} apart"),
@@ -61,7 +67,7 @@ fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
             .filter_map(|line| line.split_once(' '))
             .map(|(a, b)| (parse(a), parse(b)))
             .collect();
-        are_narrow(&arguments, &found);
+        are_narrow(&machine, &arguments, &found);
         for (bounds, truth) in found.into_iter().zip(&truths[truths.len() - 6..]) {
             holds_the_truth(&arguments, bounds, *truth, count);
         }
@@ -70,7 +76,7 @@ fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
 
 #[test]
 fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum() {
-    let _machine = alone();
+    let machine = alone();
     let lab = Laboratory::new();
     for (arguments, mebibytes, processes) in [
         ("third 300 30", 400.0, 2.0),
@@ -79,7 +85,7 @@ fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum() {
         ("turns 100 30", 100.0, 2.0),
     ] {
         let found = peaks(&lab, "generations.c", arguments);
-        are_narrow(arguments, &found);
+        are_narrow(&machine, arguments, &found);
         for bounds in found {
             let truth = mebibytes * MIB as f64;
             holds_the_truth(arguments, bounds, (truth, truth), processes);

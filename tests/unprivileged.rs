@@ -142,7 +142,7 @@ fn without_privileges_the_peak_of_a_tree_has_only_a_lower_bound() {
 fn without_privileges_the_peak_of_a_tree_is_not_below_its_mean() {
     let lab = Laboratory::new();
     lab.program("staggered.c");
-    let words = "--metric cpu --memory=1 staggered.c -- 4 32 150 0 /dev/null together";
+    let words = "--metric cpu --memory=1 staggered.c -- 4 32 600 0 /dev/null together";
     let report = as_nobody(&lab, &words.split(' ').collect::<Vec<_>>());
     let runs = report["runs"].as_array().unwrap().iter().map(|run| &run["sample"]);
     let runs: Vec<&Value> = runs.filter(|sample| !sample["tree_peak"].is_null()).collect();

@@ -2,6 +2,7 @@
 //!
 //! Tests that read times take the machine alone (`laboratory::alone`).
 
+mod browser;
 mod laboratory;
 mod schema;
 

@@ -113,7 +113,7 @@ fn the_first_thread_of_a_program_does_not_make_the_runtime_wait() {
 fn pages_and_faults_of_the_runtime_are_subtracted_and_shown() {
     let lab = Laboratory::new();
     lab.write("tiny.c", "int main(void) { return 0; }\n");
-    let report = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 60");
+    let report = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 20");
     let own =
         ["runtime_resident", "runtime_faults", "runtime_calls"].map(|name| typical(&report, "x32", name));
     assert_eq!(typical(&report, "x86-64", "runtime_resident"), None);
@@ -125,11 +125,11 @@ fn pages_and_faults_of_the_runtime_are_subtracted_and_shown() {
     assert!((12.0..60.0).contains(&faults), "{faults}");
     // The loader searches the folders of LD_LIBRARY_PATH.
     assert!(calls >= 5.0, "{calls}");
-    // The same small program: without the runtime its pages are about those of x86-64, or fewer.
-    for (metric, most) in [("max_rss", 1.02), ("page_faults", 1.05)] {
-        let found = verdict(&report, "x32", metric);
-        let of_run = |run: &Value| format!("{} {}", run["variant"], run["sample"][metric]["value"]);
-        let runs: Vec<String> = report["runs"].as_array().unwrap().iter().map(of_run).collect();
-        assert!(found["ratio"].as_f64().unwrap() < most, "{found} {runs:?}");
+    // The same small program: without the runtime its pages are about those of x86-64, or fewer. The kernel's account of max RSS
+    // lags by as much as 40 % of this program: only `--exit-stop` reads it exactly.
+    let exact = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 12 --exit-stop");
+    for (report, metric, most) in [(&exact, "max_rss", 1.02), (&report, "page_faults", 1.05)] {
+        let found = verdict(report, "x32", metric);
+        assert!(found["ratio"].as_f64().unwrap() < most, "{found}");
     }
 }

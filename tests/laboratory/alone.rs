@@ -29,6 +29,26 @@ thread_local! {
 #[must_use]
 pub struct Machine {
     has_entered: bool,
+    /// Ticks of all CPUs at the beginning: used, and taken by the host.
+    began: (f64, f64),
+}
+
+/// The ticks for which CPUs worked since boot, and those for which they would have, but the host of this virtual machine ran something
+/// else (`steal` of `/proc/stat`).
+fn ticks() -> (f64, f64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let all = text.lines().next().unwrap().split_whitespace().skip(1);
+    let ticks: Vec<f64> = all.map(|word| word.parse().unwrap()).collect();
+    ([0, 1, 2, 5, 6].map(|place| ticks[place]).iter().sum(), ticks[7])
+}
+
+impl Machine {
+    /// The share of the time in which CPUs should have worked that the host took, since this test has the machine.
+    pub fn host_took(&self) -> f64 {
+        let (used, taken) = ticks();
+        let (used, taken) = (used - self.began.0, taken - self.began.1);
+        taken / (used + taken).max(1.0)
+    }
 }
 
 fn enter(group: Group) -> Machine {
@@ -38,7 +58,7 @@ fn enter(group: Group) -> Machine {
     let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut machine = CHANGED.wait_while(machine, may_not).unwrap_or_else(PoisonError::into_inner);
     *machine = (group, machine.1 + 1);
-    Machine { has_entered: true }
+    Machine { has_entered: true, began: ticks() }
 }
 
 /// Waits until no other test runs. To be called before the test makes its laboratory.
@@ -58,7 +78,7 @@ pub fn asleep() -> Machine {
 /// Waits until no test runs alone and none that sleeps, unless this test has the machine already.
 pub fn shared() -> Machine {
     if ENTERED.get() {
-        return Machine { has_entered: false };
+        return Machine { has_entered: false, began: ticks() };
     }
     enter(Group::Busy)
 }

@@ -87,6 +87,14 @@ impl Laboratory {
         self.folder.path().join(name)
     }
 
+    /// One with a program of known cost that writes marks.
+    pub fn with_marks(name: &str) -> Laboratory {
+        let lab = Laboratory::new();
+        lab.program(name);
+        lab.copy(&repository().join("runtime/marks/widthwise-marks.h"), "widthwise-marks.h");
+        lab
+    }
+
     /// Copies one of the programs of known cost.
     pub fn program(&self, name: &str) {
         std::fs::copy(here("programs").join(name), self.path(name)).unwrap();
@@ -343,4 +351,15 @@ pub fn variant<'a>(report: &'a Value, name: &str) -> &'a Value {
 /// The names of all variants, the A/A control last.
 pub fn names(report: &Value) -> Vec<&str> {
     report["variants"].as_array().unwrap().iter().map(|variant| variant["name"].as_str().unwrap()).collect()
+}
+
+/// The parts of a metric and what is unexplained sum to the difference.
+pub fn sums(document: &Value) {
+    let amount = |of: &Value| of["amount"].as_i64().unwrap();
+    for rest in document["unexplained"].as_array().unwrap() {
+        let parts = document["parts"].as_array().unwrap().iter();
+        let parts: i64 = parts.filter(|part| part["metric"] == rest["metric"]).map(amount).sum();
+        let difference = rest["variant"].as_i64().unwrap() - rest["baseline"].as_i64().unwrap();
+        assert_eq!(parts + amount(rest), difference, "{rest:#}");
+    }
 }

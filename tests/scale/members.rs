@@ -153,9 +153,9 @@ fn the_cpu_time_of_an_event_is_without_the_start_of_a_program_that_forks_no_chil
     let _alone = alone();
     let lab = lab();
     let options = "--mode fork --processes 1 --events 40 --rounds 1 --warmup 0 --memory=0";
-    let report = measured(&lab, "x86-64", "alone {processes} {events} spin=2 seq=100000 event=2500", options);
+    let report = measured(&lab, "x86-64", "alone {processes} {events} spin=2 seq=100000 event=10000", options);
     let row = row(table(&report, "x86-64", "fork"), 1);
-    within(estimate(&row["cpu_per_event"]), 2.5e-3, 2.7e-3);
+    within(estimate(&row["cpu_per_event"]), 10e-3, 10.4e-3);
     for run in runs(&report).iter().filter(|run| run["purpose"] == "timed") {
         assert_eq!(run["childless"], true, "{run}");
         let remarks = run["remarks"].to_string();
@@ -251,7 +251,7 @@ fn exact_cpu_times_of_children_are_those_of_their_rusage() {
     if !is_root() {
         return skipped("task-clock events of other processes and taskstats need root");
     }
-    let _alone = alone();
+    let machine = alone();
     let lab = Laboratory::new();
     lab.program("spinning_children.c");
     let truth = lab.path("truth").display().to_string();
@@ -280,11 +280,15 @@ fn exact_cpu_times_of_children_are_those_of_their_rusage() {
         .collect();
     let members: Vec<&Value> =
         runs(&report).iter().flat_map(|run| run["members"].as_array().unwrap()).collect();
+    if machine.host_took() > 0.01 {
+        // The kernel's counter has the time that the host took, and `rusage` does not.
+        return skipped("the host of this virtual machine took more than a hundredth of the CPU time");
+    }
     let exact: Vec<&&Value> = members.iter().filter(|member| member["exact"] == true).collect();
     assert!(exact.len() * 2 > members.len(), "{} of {}", exact.len(), members.len());
     let error = |member: &&&Value| member["cpu_ns"].as_f64().unwrap() - own[&member["pid"].to_string()];
     let mut errors: Vec<f64> = exact.iter().map(error).collect();
     errors.sort_by(f64::total_cmp);
-    // A tick of 4 ms is more, and one of 1 ms, too. The host of a virtual machine may have had a CPU in some runs.
+    // A tick of 4 ms is more, and one of 1 ms, too. The host may have had a CPU in some runs.
     assert!(errors[0] > -0.6e6 && errors[errors.len() / 2] < 0.6e6, "{errors:?}");
 }

@@ -20,6 +20,9 @@ int main(int count, char **words) {
 }
 "#;
 
+/// What a run says whose highest reading is not near the peaks.
+const LATE: &str = "its memory is that of the highest of";
+
 #[test]
 fn memory_that_grows_until_the_end_is_read_near_its_peak_or_missing() {
     let lab = Laboratory::new();
@@ -35,7 +38,13 @@ fn memory_that_grows_until_the_end_is_read_near_its_peak_or_missing() {
         for processes in [1, 2] {
             let memory = &row(table(&report, "x86-64", "jobs"), processes)["memory"];
             match memory["member_resident"].as_f64() {
-                Some(resident) => assert!(resident >= 0.94 * 64.0 * MIB, "{milliseconds} ms: {memory}"),
+                // The last of many readings may be late on a busy machine: the run says so.
+                Some(resident) => assert!(
+                    resident >= 0.94 * 64.0 * MIB
+                        || output.stderr.contains(LATE)
+                        || report.to_string().contains(LATE),
+                    "{milliseconds} ms: {memory}"
+                ),
                 None => missing += 1,
             }
         }

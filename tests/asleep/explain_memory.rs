@@ -1,8 +1,8 @@
 //! `explain` of two variants: programs whose memory differs by known parts, in three ABIs.
 
 use crate::browser::Browser;
-use crate::explain_programs::sums;
-use crate::laboratory::{unfolded, Laboratory};
+use crate::laboratory::alone::asleep;
+use crate::laboratory::{sums, unfolded, Laboratory};
 use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
 
@@ -65,6 +65,7 @@ fn covers_beside_libraries(document: &Value, share: f64) {
 
 #[test]
 fn nodes_of_pointers_are_the_parts_of_the_heap_and_of_max_rss() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "pointers", "--rounds 6 --memory=1 --heap=2");
     for variant in ["x32", "i386"] {
@@ -139,6 +140,7 @@ fn the_campaigns_page_holds_it(lab: &Laboratory, browser: &Browser) {
 
 #[test]
 fn variables_are_parts_by_name() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "variables", "--rounds 1");
     // Nothing was recorded: the command that does it is named, and the sections that are there are shown.
@@ -162,6 +164,7 @@ fn variables_are_parts_by_name() {
 
 #[test]
 fn what_a_program_maps_itself_is_a_part() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "mapped", "--rounds 1 --heap=2");
     for variant in ["x32", "i386"] {
@@ -175,6 +178,7 @@ fn what_a_program_maps_itself_is_a_part() {
 
 #[test]
 fn shared_memory_is_one_part_and_not_memory_that_the_program_maps_itself() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "shared", "--rounds 1 --heap=2");
     for variant in ["x32", "i386"] {
@@ -192,6 +196,7 @@ fn shared_memory_is_one_part_and_not_memory_that_the_program_maps_itself() {
 
 #[test]
 fn pages_that_a_child_copies_are_not_memory_that_the_allocator_keeps() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "forked", "--rounds 1 --heap=1 --memory=1");
     for variant in ["x32", "i386"] {
@@ -210,6 +215,7 @@ fn pages_that_a_child_copies_are_not_memory_that_the_allocator_keeps() {
 
 #[test]
 fn blocks_of_another_moment_than_the_readings_are_not_unwritten_memory() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, "moved", "--rounds 1 --heap=1 --memory=1 --exit-stop");
     for variant in ["x32", "i386"] {
@@ -231,6 +237,7 @@ fn blocks_of_another_moment_than_the_readings_are_not_unwritten_memory() {
 
 #[test]
 fn constants_and_relocations_are_not_code() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     lab.program("constants.c");
     let output = lab.compare(
@@ -264,6 +271,7 @@ fn certainties(document: &Value, metric: &str, cause: &str) -> Vec<String> {
 
 #[test]
 fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
+    let _asleep = asleep();
     let lab = Laboratory::new();
     compared(&lab, &format!("alternating {}", lab.path("runs").display()), "--rounds 1 --heap=1");
     let mapped = "memory that the program maps itself";
@@ -287,6 +295,7 @@ fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
 
 #[test]
 fn stacks_are_a_part() {
+    let _asleep = asleep();
     // One stack cannot be larger than 8 MB. Beside it, what the C library has of pages varies by up to 0.4 MB from run to run, as
     // fault-around maps its neighbours: that is a tenth of the difference, and of eight stacks a hundredth.
     for (part, stacks, pages, share, more) in
