@@ -153,7 +153,8 @@ fn the_cpu_time_of_an_event_is_without_the_start_of_a_program_that_forks_no_chil
     let _alone = alone();
     let lab = lab();
     let options = "--mode fork --processes 1 --events 40 --rounds 1 --warmup 0 --memory=0";
-    let report = measured(&lab, "x86-64", "alone {processes} {events} spin=2 seq=100000 event=10000", options);
+    let report =
+        measured(&lab, "x86-64", "alone {processes} {events} spin=2 seq=100000 event=10000", options);
     let row = row(table(&report, "x86-64", "fork"), 1);
     within(estimate(&row["cpu_per_event"]), 10e-3, 10.4e-3);
     for run in runs(&report).iter().filter(|run| run["purpose"] == "timed") {
