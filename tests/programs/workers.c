@@ -8,9 +8,9 @@
  * spin=1 all of this is computed (some 250 steps to a microsecond), with spin=2 until the thread has had so
  * much CPU time, otherwise slept. stream=MIB copies so much in each event. shared=MIB is
  * written before the fork; touch=MIB of it by each child after; own=MIB are each child's own. hold=MS, for
- * which each waits at its end. die=K, hang=K: child K does; pin=C: children put themselves on CPU C, once they
- * have been put on one CPU, or after 1 s. log=1 writes a line for each event to a file log-PID; marks=1 marks
- * each event.
+ * which each waits at its end. die=K, hang=K: child K does; pin=C: children put themselves on CPU C, once
+ * they have been put on one CPU, or after 1 s. log=1 writes a line for each event to a file log-PID; marks=1
+ * marks each event.
  *
  * Where CREW_TRUTH names a file, the time from the beginning of main to its end is appended to it: `elapsed
  * NANOSECONDS`.
@@ -95,11 +95,12 @@ static void event(char *from, char *to) {
         memcpy(to, from, (size_t)value[STREAM] << 20);
 }
 
-/* Not before the caller of the program has put it on a CPU: that would undo a change made between the caller's
- * look at the affinity and its own change. */
+/* Not before the caller of the program has put it on a CPU: that would undo a change made between the
+ * caller's look at the affinity and its own change. */
 static void pin(long cpu) {
     cpu_set_t set;
-    for (int turn = 0; turn < 1000 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1; turn++)
+    for (int turn = 0; turn < 1000 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+         turn++)
         usleep(1000);
     CPU_ZERO(&set);
     CPU_SET((size_t)cpu, &set);
