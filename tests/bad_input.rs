@@ -6,6 +6,7 @@ use crate::laboratory::Laboratory;
 #[test]
 fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion() {
     let lab = with_programs();
+    assert!(std::process::Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().success());
     for (arguments, words) in [
         (&["--alocator", "glibc"], ["'--alocator'", "'--allocator'"]),
         (
@@ -34,6 +35,7 @@ fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion()
         (&["--estimator", "ten"], ["--estimator: unknown estimator", "ten-run-trim"]),
         (&["--set-env", "FOO"], ["--set-env: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
         (&["--stdin", "nowhere"], ["--stdin: ", "nowhere: No such file or directory"]),
+        (&["--stdin", "pipe"], ["pipe is a pipe", "write it to a file first"]),
         (&["--input", "nowhere"], ["--input: ", "nowhere: No such file or directory"]),
         (&["--set-env", "A={bild}/x"], ["--set-env: unknown placeholder {bild}", "did you mean {build}?"]),
         (&["--set-env", "A={jobs}"], ["{jobs} means nothing in a variable of a run", "{work}"]),

@@ -126,7 +126,7 @@ fn pages_and_faults_of_the_runtime_are_subtracted_and_shown() {
     // The loader searches the folders of LD_LIBRARY_PATH.
     assert!(calls >= 5.0, "{calls}");
     // The same small program: without the runtime its pages are about those of x86-64, or fewer. The kernel's account of max RSS
-    // lags by as much as 40 % of this program: only `--exit-stop` reads it exactly.
+    // lags. At its exit, this program has its peak, and it is read exactly.
     let exact = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 12 --exit-stop");
     for (report, metric, most) in [(&exact, "max_rss", 1.02), (&report, "page_faults", 1.05)] {
         let found = verdict(report, "x32", metric);

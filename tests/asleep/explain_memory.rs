@@ -220,7 +220,7 @@ fn blocks_of_another_moment_than_the_readings_are_not_unwritten_memory() {
     compared(&lab, "moved", "--rounds 1 --heap=1 --memory=1 --exit-stop");
     for variant in ["x32", "i386"] {
         let document = explained(&lab, "x86-64", variant);
-        // Each has half as many bytes as the baseline, which are 2 MB. Max RSS is exact with `--exit-stop`.
+        // Each has half as many bytes as the baseline, which are 2 MB. Max RSS is exact at the exit.
         for cause in ["allocated memory that is not resident", "anonymous mappings of no known owner"] {
             let other = amount(&document, "max_rss", cause);
             assert!(other.abs() <= 512 << 10, "{variant}: {cause}: {other}: {:#}", document["parts"]);

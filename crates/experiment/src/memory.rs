@@ -18,22 +18,23 @@ pub const NEAR_PEAK: f64 = 0.8;
 /// The least share of the peak at which a reading counts as one of the peak.
 pub const AT_PEAK: f64 = 0.95;
 
-/// By so many bytes for each CPU that a process ran on its resident size in the kernel's accounts may lag: since Linux 6.2 a CPU adds up to
-/// 32 pages of each of three kinds before the others see them (`lib/percpu_counter.c`, `percpu_counter_batch`).
-pub const RSS_LAG: u64 = 3 * 32 * 4096;
+/// By so many bytes for each CPU that a process ran on its resident size in the kernel's accounts may lag, on a machine of up to 16 CPUs:
+/// since Linux 6.2 a CPU adds up to 32 pages of each of three kinds before the others see them (`lib/percpu_counter.c`).
+pub const RSS_LAG: u64 = rss_lag_of_cpu(1);
+
+/// The same on a machine with so many CPUs (`percpu_counter_batch`: the larger of 32 and twice their number).
+pub const fn rss_lag_of_cpu(online: u64) -> u64 {
+    let pages = if online > 16 { 2 * online } else { 32 };
+    3 * pages * 4096
+}
 
 /// By how many bytes the kernel's account of max RSS may lag in runs that are launched so; 0 where it is exact. `release` is the kernel's
-/// (`6.18.2-amd64`), and `allowed` how many CPUs the machine lets a program use.
-pub fn rss_lag(launch: &Launch, release: Option<&str>, allowed: usize) -> u64 {
+/// (`6.18.2-amd64`), `online` how many CPUs the machine has, and `allowed` how many of them it lets a program use. A reading at the exit
+/// lags, too: what a program gave back before is in the peak as its account was then.
+pub fn rss_lag(launch: &Launch, release: Option<&str>, online: usize, allowed: usize) -> u64 {
     /// With the per-CPU counters of resident sizes.
     const LAGS_SINCE: (u32, u32) = (6, 2);
-    /// `/proc/PID/status` adds the counters of all CPUs.
-    const STATUS_IS_EXACT_SINCE: (u32, u32) = (6, 16);
-    let version = release.and_then(version);
-    let is_since = |since| version.is_some_and(|version| version >= since);
-    if version.is_some_and(|version| version < LAGS_SINCE)
-        || launch.exit_stop && is_since(STATUS_IS_EXACT_SINCE)
-    {
+    if release.and_then(version).is_some_and(|version| version < LAGS_SINCE) {
         return 0;
     }
     let cpus = match &launch.cpus {
@@ -41,7 +42,7 @@ pub fn rss_lag(launch: &Launch, release: Option<&str>, allowed: usize) -> u64 {
         Cpus::Any => allowed.max(1),
         Cpus::List(cpus) => cpus.len(),
     };
-    RSS_LAG * cpus as u64
+    rss_lag_of_cpu(online as u64) * cpus as u64
 }
 
 fn version(release: &str) -> Option<(u32, u32)> {
@@ -384,23 +385,22 @@ mod tests {
 
     #[test]
     fn the_account_of_max_rss_lags_with_the_kernel_and_the_cpus() {
-        let lag = |cpus, exit_stop, release| {
-            rss_lag(&Launch { cpus, exit_stop, ..Launch::default() }, release, 8) / RSS_LAG
+        let lag = |cpus, release, online| {
+            rss_lag(&Launch { cpus, ..Launch::default() }, release, online, 8) / RSS_LAG
         };
-        for (release, plain, stopped) in [
-            (Some("5.10.0-30-amd64"), 0, 0),
-            (Some("6.1.0-32-amd64"), 0, 0),
-            (Some("6.2.0"), 1, 1),
-            (Some("6.15.4-arch1"), 1, 1),
-            (Some("6.16.0-rc1"), 1, 0),
-            (Some("7.0"), 1, 0),
-            (None, 1, 1),
-            (Some("unknown"), 1, 1),
+        for (release, expected) in [
+            (Some("5.10.0-30-amd64"), 0),
+            (Some("6.1.0-32-amd64"), 0),
+            (Some("6.2.0"), 1),
+            (Some("6.16.0-rc1"), 1),
+            (Some("7.0"), 1),
+            (None, 1),
+            (Some("unknown"), 1),
         ] {
-            let found = [false, true].map(|exit_stop| lag(Cpus::Auto, exit_stop, release));
-            assert_eq!(found, [plain, stopped], "{release:?}");
+            assert_eq!(lag(Cpus::Auto, release, 8), expected, "{release:?}");
         }
-        assert_eq!(lag(Cpus::Any, false, Some("6.18")), 8);
-        assert_eq!(lag(Cpus::List(vec![1, 3]), false, Some("6.18")), 2);
+        assert_eq!(lag(Cpus::Any, Some("6.18"), 16), 8);
+        assert_eq!(lag(Cpus::List(vec![1, 3]), Some("6.18"), 2), 2);
+        assert_eq!(lag(Cpus::Auto, Some("6.18"), 64), 4, "128 pages of each kind");
     }
 }

@@ -1,7 +1,7 @@
 //! The lag of the kernel's account of max RSS in verdicts on it.
 //!
-//! Since Linux 6.2 each CPU keeps some pages of a process's resident size in a counter of its own, and the accounts at its exit lack
-//! them. How many depends on the order in which the program touches its pages: it is about the same in every run of one variant and
+//! Since Linux 6.2 each CPU keeps some pages of a process's resident size in counters of its own, one for each kind of pages, and the
+//! accounts at its exit do not have them: too few pages, or too many if pages were given back. How many depends on the order in which the program touches its pages: it is about the same in every run of one variant and
 //! differs between variants, so that no interval and no A/A pair shows it. A verdict that this could change is withheld.
 
 use widthwise_experiment::memory::RSS_LAG;
@@ -12,6 +12,10 @@ use widthwise_experiment::units::{Quantity, Unit};
 use crate::pairs::Campaign;
 use crate::typical::typical;
 use crate::{Evidence, Verdict, Word};
+
+/// How far two accounts may differ for the same memory, as a multiple of the lag of one: one may lack pages of all three kinds, and the
+/// other may have too many of two while the third grows to the peak.
+const OF_TWO: f64 = 5.0 / 3.0;
 
 /// Withholds the verdicts on max RSS, and on its sum over processes, that the lag could change.
 pub(crate) fn withhold(evidence: &Evidence, campaign: &Campaign, verdicts: &mut [Verdict]) {
@@ -26,16 +30,12 @@ pub(crate) fn withhold(evidence: &Evidence, campaign: &Campaign, verdicts: &mut 
             }
             _ => continue,
         };
-        let lag = lag as f64 * processes;
+        let lag = OF_TWO * lag as f64 * processes;
         let Some(baseline) = typical(&verdict.baseline, verdict.metric.name) else { continue };
         if could_change(verdict, lag / baseline) {
             let lag = Quantity { value: lag, unit: Unit::Bytes };
-            let exact = match verdict.source {
-                Some(Source::Taskstats | Source::Rusage) => ": `--exit-stop` reads max RSS exactly",
-                _ => "",
-            };
             verdict.withhold(format!(
-                "the kernel's account of {} may lag by {lag}, which could change this verdict{exact}",
+                "the kernel's accounts of {} may differ by {lag} for the same memory, which could change this verdict",
                 verdict.metric.title
             ));
         }

@@ -262,8 +262,11 @@ impl LoadedReport {
 
 /// By how many bytes the kernel's account of max RSS may lag in a campaign with that machine record.
 pub fn rss_lag(launch: &Launch, machine: &Value) -> u64 {
-    let allowed = machine["topology"]["allowed"].as_array().map_or(1, Vec::len);
-    memory::rss_lag(launch, machine["settings"]["kernel"].as_str(), allowed)
+    let topology = &machine["topology"];
+    let allowed = topology["allowed"].as_array().map_or(1, Vec::len);
+    let cores = topology["cores"].as_array().into_iter().flatten();
+    let online = cores.map(|core| core["cpus"].as_array().map_or(0, Vec::len)).sum::<usize>();
+    memory::rss_lag(launch, machine["settings"]["kernel"].as_str(), online, allowed)
 }
 
 /// Judges a comparison.

@@ -1,7 +1,7 @@
 //! Begins and resumes a campaign: completes the request, so that the archive can repeat it, and checks that nothing changed.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use widthwise_archive::{Archive, VariantRow};
@@ -117,8 +117,14 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
         there(&input.location, &input.value)?;
     }
     if let Some(Located { value, location }) = &request.run.stdin {
-        if there(location, value)?.is_dir() {
-            let path = bytes::shown_path(value);
+        let metadata = there(location, value)?;
+        let path = bytes::shown_path(value);
+        if metadata.file_type().is_fifo() || metadata.file_type().is_socket() {
+            return Err(Failure::request(format!(
+                "{location}: {path} is a pipe, which the first run would read to its end; write it to a file first"
+            )));
+        }
+        if metadata.is_dir() {
             return Err(Failure::request(format!(
                 "{location}: {path} is a folder, which no program can read as its input"
             )));

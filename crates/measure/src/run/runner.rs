@@ -32,7 +32,7 @@ const SOON_TRUNCATED: u64 = 1 << 16;
 pub enum Accounting {
     /// From taskstats where available, from `rusage` otherwise: costs the program nothing.
     Free,
-    /// By stopping each process at its exit (ptrace): exact to the page, but the program is traced.
+    /// By stopping each process at its exit (ptrace): what is resident then is exact to the page, but the program is traced.
     ExitStop,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use widthwise_experiment::memory::RSS_LAG;
+use widthwise_experiment::memory::rss_lag_of_cpu;
 use widthwise_experiment::outcome::{Reading, Source};
 
 use crate::proc::clock;
@@ -160,7 +160,8 @@ pub(crate) fn sample(
 /// How far `ru_maxrss` may lag behind the exact size, as taskstats do: only a clear excess is another image's.
 fn lag() -> u64 {
     // SAFETY: no pointers.
-    RSS_LAG * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64;
+    rss_lag_of_cpu(online) * online
 }
 
 /// The peak of the address space. Nothing has that of an image that an `execve` replaced: if its resident size alone is more than any

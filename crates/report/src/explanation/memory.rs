@@ -64,7 +64,7 @@ impl Memory {
         is_within.then(|| {
             format!(
                 "the kernel's account of max RSS may lag by {}, since each CPU keeps some pages of it in a count of its own, and this is within \
-                 that; `--exit-stop` reads it exactly",
+                 that",
                 Quantity { value: self.lag as f64, unit: self.measured.unit }
             )
         })

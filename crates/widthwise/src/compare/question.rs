@@ -17,7 +17,7 @@ pub struct Question {
     /// Make the runs of a round share one CPU in time slices; for CPU time on a machine whose speed changes
     #[arg(long, help_heading = "Run")]
     concurrent: bool,
-    /// Read peak memory by stopping each process at its exit: exact to the page, without privileges; it perturbs the run
+    /// Read peak memory by stopping each process at its exit, without privileges: what is resident then is exact to the page; it perturbs the run
     #[arg(long, help_heading = "Run")]
     exit_stop: bool,
     /// Metrics: names, default, or all; `--help` ends with the list
