@@ -38,9 +38,13 @@ struct Members { int a; };
 #endif
 template<class T> struct Holder { T* it; };
 struct Anonymous { union { void* p; int i; }; struct { long l; }; };
+typedef double eight __attribute__((aligned(8)));
+struct Forced { void* a; eight b; void* c; void* d; };
+struct NoTail { double a; void* b; int c; };
+struct NoHole { void* a; int b; double c; };
 struct All {
   Pointer a; Reference b; Method c; Virtual d; Long e; Size f; Time g; Wide h; Same i; Aligned j; AlignedTail k; Hole l; Tail m;
-  Outer n; Derived o; Choice p; Change q; Bits r; Lengths s; Members t; Holder<size_t> u; Anonymous v; Holder<long long> w;
+  Forced x; NoTail y; NoHole z; Outer n; Derived o; Choice p; Change q; Bits r; Lengths s; Members t; Holder<size_t> u; Anonymous v; Holder<long long> w;
 };
 unsigned size(All& all) { return sizeof(all); }
 ";
@@ -77,6 +81,10 @@ fn every_cause_is_found() {
         ("Time", vec!["time_t -4"], vec!["time_t -4"]),
         ("Hole", vec!["pointers -4", "holes -4"], vec!["pointers -4", "holes -4"]),
         ("Tail", vec!["pointers -4", "tail padding -4"], vec!["pointers -4", "tail padding -4"]),
+        // As `double` is aligned to 8 on i386 here, or would have the same place with that.
+        ("Forced", vec!["pointers -12", "holes +4"], vec!["pointers -12", "holes +4"]),
+        ("NoTail", vec!["pointers -4", "tail padding -4"], vec!["pointers -4", "tail padding -4"]),
+        ("NoHole", vec!["pointers -4", "holes -4"], vec!["pointers -4", "holes -4"]),
         ("Inner", vec!["pointers -4", "long -4"], vec!["pointers -4", "long -4"]),
         ("Outer", vec!["pointers -20", "long -16"], vec!["pointers -20", "long -16"]),
         ("Bits", vec!["tail padding -4"], vec!["tail padding -4"]),

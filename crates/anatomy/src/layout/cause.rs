@@ -453,16 +453,7 @@ impl Padding<'_> {
         }
         let number = match piece {
             Piece::Hole(number) => number,
-            // The member with the largest alignment decides how much padding is at the end.
-            _ => {
-                let alignment = |number: &usize| self.baseline.alignment(self.a.members[*number].ty);
-                let largest = (0..self.a.members.len())
-                    .max_by_key(|number| (alignment(number), std::cmp::Reverse(*number)));
-                match largest.and_then(|number| self.realigned(number)) {
-                    Some(name) => return Cause::Alignment(name),
-                    None => return Cause::TailPadding,
-                }
-            }
+            _ => return self.realigned_tail().map_or(Cause::TailPadding, Cause::Alignment),
         };
         self.realigned(number).map_or(Cause::Holes, Cause::Alignment)
     }
@@ -489,13 +480,58 @@ impl Padding<'_> {
         (members().any(is_declared) || members().any(is_unplaced)).then_some(Cause::Unknown)
     }
 
-    /// The type of a member that has the same size in both, and another alignment.
+    /// The type of the member behind a hole, if its other alignment is why the variant's hole has another size.
     fn realigned(&self, number: usize) -> Option<String> {
         let other = self.pairs.variant[number]?;
-        let (a, b) = (self.a.members[number].ty, self.b.members[other].ty);
-        let is_same = self.baseline.size(a) == self.variant.size(b);
-        (is_same && self.baseline.alignment(a) != self.variant.alignment(b)).then(|| self.baseline.name(a))
+        let alignment = self.other_alignment(number, other)?;
+        let at = self.b.members[other].offset?;
+        let ends =
+            (0..self.b.members.len()).filter(|before| *before != other).filter_map(|before| self.end(before));
+        let before = ends.filter(|end| *end <= at).max().unwrap_or(0);
+        let is_why = before.checked_next_multiple_of(alignment) != Some(at);
+        is_why.then(|| self.baseline.name(self.a.members[number].ty))
     }
+
+    /// The type of a member whose other alignment is why the padding at the variant's end has another size.
+    fn realigned_tail(&self) -> Option<String> {
+        let mut alignment = self.b.explicit_alignment.unwrap_or(1).max(1);
+        let mut largest: Option<(u64, usize)> = None;
+        for (other, member) in self.b.members.iter().enumerate() {
+            let own = alignment_of(self.variant, member);
+            let number = self.pairs.baseline[other];
+            let in_baseline = number.and_then(|number| Some((self.other_alignment(number, other)?, number)));
+            alignment = alignment.max(in_baseline.map_or(own, |(alignment, _)| alignment));
+            if let Some((baseline, number)) = in_baseline {
+                let either = own.max(baseline);
+                largest = largest.filter(|(most, _)| *most >= either).or(Some((either, number)));
+            }
+        }
+        let (_, number) = largest?;
+        let end = (0..self.b.members.len()).filter_map(|member| self.end(member)).max()?;
+        let is_why = end.checked_next_multiple_of(alignment) != Some(self.b.size);
+        is_why.then(|| self.baseline.name(self.a.members[number].ty))
+    }
+
+    /// The alignment that a member has in the baseline, if it has the same size in both and another alignment.
+    fn other_alignment(&self, number: usize, other: usize) -> Option<u64> {
+        let (a, b) = (&self.a.members[number], &self.b.members[other]);
+        let is_same = self.baseline.size(a.ty) == self.variant.size(b.ty);
+        let alignment = alignment_of(self.baseline, a);
+        (is_same && alignment != alignment_of(self.variant, b)).then_some(alignment)
+    }
+
+    /// Where a member of the variant ends, in bytes.
+    fn end(&self, number: usize) -> Option<u64> {
+        let member = &self.b.members[number];
+        match member.bits {
+            Some(bits) => Some(bits.offset.saturating_add(bits.size).div_ceil(8)),
+            None => Some(member.offset?.saturating_add(self.variant.size(member.ty))),
+        }
+    }
+}
+
+fn alignment_of(layouts: &Layouts, member: &Member) -> u64 {
+    member.explicit_alignment.unwrap_or_else(|| layouts.alignment(member.ty)).max(1)
 }
 
 pub(super) fn signed(bytes: u64) -> i64 {
