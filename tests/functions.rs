@@ -1,6 +1,6 @@
 //! `compare --functions` and `explain --time`: counts by function of programs whose counts are known.
 
-use crate::laboratory::{output_of, unfolded, Laboratory};
+use crate::laboratory::{output_of, sums, unfolded, Laboratory};
 use crate::schema::{complaints, EXPLANATION};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn row<'a>(document: &'a Value, function: &str) -> &'a Value {
 }
 
 /// The counts of all rows add up to each side's, and the parts to each difference.
-fn sums(document: &Value) {
+fn counts_and_parts_sum(document: &Value) {
     let time = &document["sections"]["time"];
     for side in ["baseline", "variant"] {
         let is_withheld = time[side]["branch_misses"].is_null();
@@ -28,13 +28,7 @@ fn sums(document: &Value) {
             assert_eq!(time[side][count], sum, "{side} {count}");
         }
     }
-    let amount = |of: &Value| of["amount"].as_i64().unwrap();
-    for rest in document["unexplained"].as_array().unwrap() {
-        let parts = document["parts"].as_array().unwrap().iter();
-        let parts: i64 = parts.filter(|part| part["metric"] == rest["metric"]).map(amount).sum();
-        let difference = rest["variant"].as_i64().unwrap() - rest["baseline"].as_i64().unwrap();
-        assert_eq!(parts + amount(rest), difference, "{rest:#}");
-    }
+    sums(document);
     // Both recordings count the same, so that nothing of the instructions is left.
     assert_eq!(document["unexplained"][0]["metric"], "instructions");
     assert_eq!(document["unexplained"][0]["amount"], 0, "{:#}", document["unexplained"]);
@@ -56,7 +50,7 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
     for other in [x32, i386] {
         let document = explained(&lab, native, other);
         assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
-        sums(&document);
+        counts_and_parts_sum(&document);
         for side in ["baseline", "variant"] {
             let count = |function, count: &str| row(&document, function)[side][count].as_u64().unwrap();
             // Once by the program, once by a forked child, once by the program that another child executes.
@@ -138,7 +132,7 @@ fn a_repeated_string_instruction_counts_once_in_its_function() {
     assert_eq!(output.status, Some(0), "{output:?}");
     for other in ["x32", "i386"] {
         let document = explained(&lab, "x86-64/-O1 -g", &format!("{other}/-O1 -g"));
-        sums(&document);
+        counts_and_parts_sum(&document);
         for side in ["baseline", "variant"] {
             // With those that load its operands and return. valgrind counts 1001 instead of the one.
             let instructions = row(&document, "clear")[side]["instructions"].as_u64().unwrap();
@@ -310,7 +304,7 @@ fn counted(lab: &Laboratory, other: &str) -> Value {
     assert_eq!(output.status, Some(0), "{output:?}");
     let document = lab.widthwise("explain --time --json").json();
     assert_eq!(complaints(EXPLANATION, &document), [""; 0], "{other}");
-    sums(&document);
+    counts_and_parts_sum(&document);
     document
 }
 
@@ -464,7 +458,7 @@ fn a_stripped_program_has_one_row_and_a_user_without_rights_has_the_counts_that_
     let explained = lab.widthwise("explain --time --json");
     assert_eq!(explained.status, Some(0), "{explained:?}");
     let document = explained.json();
-    sums(&document);
+    counts_and_parts_sum(&document);
     let unnamed = row(&document, "code");
     assert_eq!(unnamed["name"], "code of the program without a name");
     assert!(unnamed["baseline"]["instructions"].as_u64() > Some(200_000), "{unnamed}");

@@ -40,9 +40,7 @@ fn memory_that_grows_until_the_end_is_read_near_its_peak_or_missing() {
             match memory["member_resident"].as_f64() {
                 // The last of many readings may be late on a busy machine: the run says so.
                 Some(resident) => assert!(
-                    resident >= 0.94 * 64.0 * MIB
-                        || output.stderr.contains(LATE)
-                        || report.to_string().contains(LATE),
+                    resident >= 0.94 * 64.0 * MIB || report.to_string().contains(LATE),
                     "{milliseconds} ms: {memory}"
                 ),
                 None => missing += 1,

@@ -485,9 +485,7 @@ impl Padding<'_> {
         let other = self.pairs.variant[number]?;
         let alignment = self.other_alignment(number, other)?;
         let at = self.b.members[other].offset?;
-        let ends =
-            (0..self.b.members.len()).filter(|before| *before != other).filter_map(|before| self.end(before));
-        let before = ends.filter(|end| *end <= at).max().unwrap_or(0);
+        let before = at.checked_sub(self.padding_of_variant(Piece::Hole(other)))?;
         let is_why = before.checked_next_multiple_of(alignment) != Some(at);
         is_why.then(|| self.baseline.name(self.a.members[number].ty))
     }
@@ -497,7 +495,7 @@ impl Padding<'_> {
         let mut alignment = self.b.explicit_alignment.unwrap_or(1).max(1);
         let mut largest: Option<(u64, usize)> = None;
         for (other, member) in self.b.members.iter().enumerate() {
-            let own = alignment_of(self.variant, member);
+            let own = self.variant.member_alignment(member);
             let number = self.pairs.baseline[other];
             let in_baseline = number.and_then(|number| Some((self.other_alignment(number, other)?, number)));
             alignment = alignment.max(in_baseline.map_or(own, |(alignment, _)| alignment));
@@ -507,7 +505,7 @@ impl Padding<'_> {
             }
         }
         let (_, number) = largest?;
-        let end = (0..self.b.members.len()).filter_map(|member| self.end(member)).max()?;
+        let end = self.b.size.checked_sub(self.padding_of_variant(Piece::Tail))?;
         let is_why = end.checked_next_multiple_of(alignment) != Some(self.b.size);
         is_why.then(|| self.baseline.name(self.a.members[number].ty))
     }
@@ -516,22 +514,15 @@ impl Padding<'_> {
     fn other_alignment(&self, number: usize, other: usize) -> Option<u64> {
         let (a, b) = (&self.a.members[number], &self.b.members[other]);
         let is_same = self.baseline.size(a.ty) == self.variant.size(b.ty);
-        let alignment = alignment_of(self.baseline, a);
-        (is_same && alignment != alignment_of(self.variant, b)).then_some(alignment)
+        let alignment = self.baseline.member_alignment(a);
+        (is_same && alignment != self.variant.member_alignment(b)).then_some(alignment)
     }
 
-    /// Where a member of the variant ends, in bytes.
-    fn end(&self, number: usize) -> Option<u64> {
-        let member = &self.b.members[number];
-        match member.bits {
-            Some(bits) => Some(bits.offset.saturating_add(bits.size).div_ceil(8)),
-            None => Some(member.offset?.saturating_add(self.variant.size(member.ty))),
-        }
+    /// The bytes of a hole or of the padding at the end; 0 if the variant has none there.
+    fn padding_of_variant(&self, piece: Piece) -> u64 {
+        let segments = self.variant.segments(self.b, self.b.size, Part::Whole, None);
+        segments.iter().find(|segment| segment.piece == piece).map_or(0, |segment| segment.size)
     }
-}
-
-fn alignment_of(layouts: &Layouts, member: &Member) -> u64 {
-    member.explicit_alignment.unwrap_or_else(|| layouts.alignment(member.ty)).max(1)
 }
 
 pub(super) fn signed(bytes: u64) -> i64 {

@@ -291,6 +291,11 @@ impl Layouts {
         self.derived[id.0 as usize].alignment
     }
 
+    /// The alignment of a member: its own (`alignas`), or its type's; 1 at least.
+    pub(crate) fn member_alignment(&self, member: &Member) -> u64 {
+        member.explicit_alignment.unwrap_or_else(|| self.alignment(member.ty)).max(1)
+    }
+
     /// The end of what a class has without its virtual bases, in bytes, without padding behind the last member.
     pub(crate) fn nonvirtual_end(&self, id: TypeId) -> u64 {
         self.derived[id.0 as usize].nonvirtual_end

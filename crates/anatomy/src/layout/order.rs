@@ -315,7 +315,7 @@ fn fields_end(layouts: &Layouts, of: &Aggregate, with_padding: bool) -> Option<u
 /// The place that a member needs; none if no rule says where another order would put it.
 fn part(layouts: &Layouts, member: &Member, offset: u64) -> Option<Part> {
     let size = layouts.size(member.ty);
-    let alignment = member.explicit_alignment.unwrap_or_else(|| layouts.alignment(member.ty)).max(1);
+    let alignment = layouts.member_alignment(member);
     // A flexible array member has to be the last one; an empty member may have any place.
     if size == 0 || size > LARGEST || alignment > LARGEST_ALIGNMENT {
         return None;
