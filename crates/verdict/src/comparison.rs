@@ -13,6 +13,7 @@ use crate::effect::Scale;
 use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
 use crate::randomized_layouts::{across, by_layout, Spread};
 use crate::rng::Rng;
+use crate::rss_lag::RssLag;
 use crate::trimmed_mean::adaptive;
 use crate::Evidence;
 
@@ -32,6 +33,8 @@ pub(crate) struct Comparison {
     pub spread: Option<Spread>,
     /// Its interval is what two bounds allow, without chance: more rounds change nothing.
     pub is_of_bounds: bool,
+    /// Present if the kernel's account that it compares may lag.
+    pub rss_lag: Option<RssLag>,
 }
 
 impl Comparison {
@@ -184,17 +187,21 @@ pub(crate) fn compare(
         ));
     }
     let rng = Rng::named(experiment.seed, &[variant, metric.name]);
-    match &pairs.extremes {
-        None => estimated(experiment, &pairs, count, rng),
-        Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(why_open(metric).to_owned(), count)),
+    let comparison = match &pairs.extremes {
+        None => estimated(experiment, &pairs, count, rng)?,
+        Some(extremes) if extremes.are_open() => {
+            return Err(Obstacle::Withheld(why_open(metric).to_owned(), count))
+        }
         Some(Extremes { lowest, highest }) => {
             let side = |values: &Vec<Pair>| {
                 let pairs = Pairs { values: values.clone(), ..pairs.clone() };
                 estimated(experiment, &pairs, count, rng.clone())
             };
-            Ok(side(lowest)?.to(side(highest)?))
+            side(lowest)?.to(side(highest)?)
         }
-    }
+    };
+    let rss_lag = RssLag::of(campaign, [variant, baselines.first], metric, count.source);
+    Ok(Comparison { rss_lag, ..comparison })
 }
 
 /// Why a figure that a processor's time decides, or that only this machine's kernel has, is not there.
@@ -273,7 +280,7 @@ pub(crate) fn estimated(
         Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut rng),
     };
     let p = interval.p_value(0.0, n as usize, confidence);
-    Ok(Comparison { interval, scale, p, count, spread: None, is_of_bounds: false })
+    Ok(Comparison { interval, scale, p, count, spread: None, is_of_bounds: false, rss_lag: None })
 }
 
 /// The comparison of programs that were built in several layouts: as without them, in each layout by itself, and then over
@@ -299,7 +306,7 @@ fn with_layouts(pairs: &Pairs, count: Count, confidence: f64) -> Result<Comparis
         (interval, spread, Scale::Difference { baseline })
     };
     let p = interval.p_value(0.0, groups.len(), confidence);
-    Ok(Comparison { interval, scale, p, count, spread: Some(spread), is_of_bounds: false })
+    Ok(Comparison { interval, scale, p, count, spread: Some(spread), is_of_bounds: false, rss_lag: None })
 }
 
 /// The adaptive trimmed mean of the log-ratios of one layout.

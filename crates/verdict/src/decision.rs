@@ -61,7 +61,7 @@ pub(crate) fn stopped(
         ..blank
     };
     match control {
-        Ok(control) => with_floor(verdict, floor_of(control), control.scale),
+        Ok(control) => with_floor(verdict, floor_of(control), control),
         Err(_) => verdict,
     }
 }
@@ -92,10 +92,10 @@ pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
     }
 }
 
-/// The verdict with the floor as it is on that scale.
-pub(crate) fn with_floor(verdict: Verdict, floor: Floor, scale: Scale) -> Verdict {
-    let departure = Some(floor.on(scale));
-    match scale {
+/// The verdict with the floor as it is on the scale of that comparison, and with the lag of the kernel's account.
+pub(crate) fn with_floor(verdict: Verdict, floor: Floor, comparison: &Comparison) -> Verdict {
+    let departure = Some(floor.on(comparison.scale) + comparison.rss_lag.map_or(0.0, |lag| lag.share));
+    match comparison.scale {
         Scale::Log => Verdict { floor: departure, ..verdict },
         Scale::Difference { .. } => Verdict { difference_floor: departure, ..verdict },
     }
@@ -145,6 +145,7 @@ pub(crate) fn worded(
         margin: figures.equal_within,
         spread: comparison.spread,
         floor_spread: control.as_ref().ok().and_then(|control| control.spread),
+        error: comparison.rss_lag.map_or(0.0, |lag| lag.share),
     };
     let (word, reason) = match doubt(&figures, comparison, adjusted, floor) {
         None if comparison.interval.estimate < 0.0 => (Word::Lower, None),
@@ -162,7 +163,15 @@ pub(crate) fn worded(
     let rounds_to_decide = is_left_to_rounds.then(|| projection.rounds_to_decide()).flatten();
     let detectable = (!comparison.is_of_bounds).then(|| projection.detectable(figures.pairs));
     let verdict = Verdict { word, reason, rounds_to_decide, detectable, ..figures };
-    with_floor(verdict, floor, comparison.scale)
+    let verdict = match comparison.rss_lag {
+        Some(lag) => {
+            let without = || Projection { error: 0.0, ..projection }.rounds_to_decide();
+            let keeps_open = is_left_to_rounds && rounds_to_decide.is_none() && without().is_some();
+            lag.included(verdict, keeps_open)
+        }
+        None => verdict,
+    };
+    with_floor(verdict, floor, comparison)
 }
 
 /// Why no difference can be called.
@@ -236,5 +245,5 @@ pub(crate) fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
         ))
     };
     let (word, reason) = equivalence(&figures, comparison, &doubt);
-    with_floor(Verdict { word, reason: Some(reason), ..figures }, floor_of(comparison), *scale)
+    with_floor(Verdict { word, reason: Some(reason), ..figures }, floor_of(comparison), comparison)
 }

@@ -6,7 +6,6 @@ use crate::comparison::{baselines, compare, differs, obstacle, Comparison, Obsta
 use crate::decision::{blank, of_control, stopped, worded, Significance};
 use crate::family::Family;
 use crate::pairs::Campaign;
-use crate::rss_lag;
 use crate::typical::typical;
 use crate::x32_runtime::weigh;
 use crate::{Evidence, Judgement};
@@ -77,7 +76,6 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .flat_map(|variant| asked_and_runtime().map(move |metric| (variant, metric)))
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
-    rss_lag::withhold(evidence, &campaign, &mut verdicts);
     let runtime = weigh(evidence, &campaign, &controls, &family, &mut verdicts);
     Judgement { verdicts, typical, comparisons: family.members(), runtime }
 }

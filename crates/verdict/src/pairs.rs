@@ -26,6 +26,8 @@ pub(crate) struct Campaign<'a> {
     memory: Runs<'a>,
     /// The layout of each round, where programs have several.
     layouts: BTreeMap<u32, u32>,
+    /// By how many bytes the kernel's account of max RSS may lag.
+    pub rss_lag: u64,
 }
 
 /// By variant and round.
@@ -152,6 +154,7 @@ impl<'a> Campaign<'a> {
             emulated: of_kind(RoundKind::Emulated),
             memory: of_kind(RoundKind::Memory),
             layouts: evidence.rounds.iter().filter_map(|round| Some((round.number, round.layout?))).collect(),
+            rss_lag: evidence.rss_lag,
         }
     }
 

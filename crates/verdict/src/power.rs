@@ -38,6 +38,8 @@ pub(crate) struct Projection {
     /// Where programs were built in several layouts: of the comparison, and of the A/A control.
     pub spread: Option<Spread>,
     pub floor_spread: Option<Spread>,
+    /// An error of either sign that no round removes, as a fraction of the baseline's figure; only of a ratio.
+    pub error: f64,
 }
 
 /// The factor by which widths shrink from so many rounds to so many, if more rounds of the same layouts do not remove this
@@ -68,14 +70,18 @@ impl Projection {
         let half = self.half_width(rounds);
         let error = half / self.quantile(1.0, rounds);
         let least = self.floor_of(rounds).max(half * self.stricter(rounds)) + normal_quantile(POWER) * error;
-        self.scale.departure(least)
+        self.scale.departure(least) + self.error
     }
 
     fn is_decided(self, rounds: f64) -> bool {
         let estimate = self.interval.estimate;
         let half = self.half_width(rounds);
-        let is_different =
-            estimate.abs() > (half * self.stricter(rounds)).max(self.floor_of(rounds)) && half > 0.0;
+        // Of the two signs, the error that is farther on the log scale.
+        let lasting = -(1.0 - self.error.min(1.0)).ln();
+        let is_different = estimate.abs()
+            > (half * self.stricter(rounds)).max(self.floor_of(rounds)) + lasting
+            && half > 0.0;
+        let half = half + lasting;
         let projected = Interval { estimate, low: estimate - half, high: estimate + half };
         is_different || self.scale.is_within(projected, self.margin)
     }
@@ -128,7 +134,18 @@ mod tests {
             margin: 0.01,
             spread: None,
             floor_spread: None,
+            error: 0.0,
         }
+    }
+
+    #[test]
+    fn an_error_that_lasts_needs_more_rounds_or_leaves_the_question_open() {
+        let with = |error| Projection { error, ..projection(0.02, 0.04, 0.0) };
+        let (none, some) = (with(0.0).rounds_to_decide().unwrap(), with(0.01).rounds_to_decide().unwrap());
+        // Half of the difference is left for the interval: four times the rounds.
+        assert!((3.5..=4.5).contains(&(f64::from(some) / f64::from(none))), "{none} {some}");
+        assert_eq!(with(0.03).rounds_to_decide(), None);
+        assert!((with(0.03).detectable(3000) - with(0.0).detectable(3000) - 0.03).abs() < 1e-12);
     }
 
     #[test]

@@ -60,3 +60,44 @@ fn the_sum_over_processes_lags_by_that_much_for_each() {
     assert_eq!(word(1.0), Word::Lower);
     assert_eq!(word(2.0), Word::Withheld);
 }
+
+#[test]
+fn intervals_floors_and_detectable_differences_include_the_lag() {
+    let with_lag = |lag| {
+        let mut laid = Laid::new(&[VARIANT], &["max_rss"], 10);
+        laid.rss_lag = lag;
+        laid.read_alike("max_rss", 10e6).read(VARIANT, "max_rss", [8e6; 10]);
+        (laid.verdict(VARIANT, "max_rss"), laid.verdict(&laid.control(), "max_rss"))
+    };
+    let ((exact, exact_control), (verdict, control)) = (with_lag(0), with_lag(RSS_LAG));
+    let share = RSS_LAG as f64 * 5.0 / 3.0 / 10e6;
+    let differs_by = |a: Option<f64>, b: Option<f64>, by: f64| (a.unwrap() - b.unwrap() - by).abs() < 1e-9;
+    assert_eq!((exact.word, verdict.word), (Word::Lower, Word::Lower));
+    assert!(
+        differs_by(exact.low, verdict.low, share) && differs_by(verdict.high, exact.high, share),
+        "{verdict:?}"
+    );
+    assert!(differs_by(verdict.floor, exact.floor, share), "{verdict:?}");
+    assert!(differs_by(verdict.detectable, exact.detectable, share), "{verdict:?}");
+    // The two of the A/A pair are one program, whose accounts lag alike; a variant's does not.
+    assert_eq!((control.low, control.high), (exact_control.low, exact_control.high));
+    assert!(differs_by(control.floor, exact_control.floor, share), "{control:?}");
+}
+
+#[test]
+fn no_number_of_rounds_decides_within_the_lag() {
+    let with_lag = |lag| {
+        let mut laid = Laid::new(&[VARIANT], &["max_rss"], 10);
+        laid.rss_lag = lag;
+        let spread =
+            |at: f64| std::array::from_fn::<f64, 10, _>(|i| at * (1.0 + 0.02 * (i as f64 * 0.7).sin()));
+        laid.read_alike("max_rss", 2e6).read(VARIANT, "max_rss", spread(1.99e6));
+        laid.verdict(VARIANT, "max_rss")
+    };
+    let (exact, verdict) = (with_lag(0), with_lag(RSS_LAG));
+    assert_eq!((exact.word, verdict.word), (Word::Inconclusive, Word::Inconclusive), "{exact:?}");
+    assert!(exact.rounds_to_decide.is_some() && verdict.rounds_to_decide.is_none(), "{exact:?} {verdict:?}");
+    let reason = verdict.reason.unwrap_or_default();
+    let says = "; the kernel's accounts of max RSS may differ by 655 kB for the same memory, so that more rounds would not decide";
+    assert!(reason.ends_with(says), "{reason}");
+}
