@@ -1,7 +1,7 @@
 /* The tables in this comment keep their columns: */
 /* clang-format off */
 /*
- * The log of the heaps of a process tree: what the recorder writes, and `crates/anatomy` reads.
+ * The log of the heaps of a process tree: what the recorder writes, and `crates/heap-log` reads.
  *
  * Everything is little-endian and of fixed width in every ABI. A file is a header of one page, then
  * chunks of 64 KiB; chunk I begins at byte LOG_HEADER + I * LOG_CHUNK. The file is sparse: its size is reserved

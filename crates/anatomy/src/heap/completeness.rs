@@ -1,8 +1,8 @@
 //! Whether a recording of a process is complete. An incomplete one has lower bounds for sums and peaks, which are not compared.
 
-use crate::heap::decoder::ExecState;
-use crate::heap::history::History;
-use crate::heap::log::Header;
+use widthwise_heap_log::decoder::ExecState;
+use widthwise_heap_log::history::History;
+use widthwise_heap_log::log::Header;
 
 /// Why the recording of a process is incomplete, one sentence each without its full stop; nothing where it is complete.
 pub fn shortcomings(header: &Header, history: &History) -> Vec<String> {

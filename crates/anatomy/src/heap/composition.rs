@@ -1,7 +1,7 @@
 //! What a process tree has allocated at the moment at which that is most, by where the allocator has it.
 
-use crate::heap::history::Moment;
 use crate::heap::rss_against_heap::Course;
+use widthwise_heap_log::history::Moment;
 
 /// Memory that is allocated at one moment, over all processes of a tree. Bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! RSS against heap: what the system gives beside what the program allocates. The difference shows the allocator's influence
 //! (rauschmayr-2013, section 3.5, stressEvents).
 
-use crate::heap::history::Moment;
+use widthwise_heap_log::history::Moment;
 
 /// The RSS of a process's heap at one moment, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

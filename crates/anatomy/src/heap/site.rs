@@ -4,10 +4,10 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::headers;
-use crate::heap::profile::{Frame, Profile, Values};
 use crate::names;
 use crate::pairing::{paired, Paired};
+use widthwise_heap_log::headers;
+use widthwise_heap_log::profile::{Frame, Profile, Values};
 
 /// Folders of system headers and libraries, which hold no program's own source.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/include/", "/usr/lib/", "/usr/src/", "/build/"];
@@ -289,7 +289,7 @@ pub fn peaks(pairs: &[Pair], side: usize, recordings: &[Vec<Site>]) -> Vec<Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::profile::Sample;
+    use widthwise_heap_log::profile::Sample;
 
     fn frame(function: &str, file: Option<&str>, line: u32) -> Frame {
         Frame {

@@ -6,11 +6,11 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::function_name::without_parameters;
-use crate::heap::history::History;
-use crate::heap::profile::{Frame, Gathering, Profile, Values};
-use crate::heap::stacks::{CodeAddress, StackId, Stacks};
 use crate::heap::unlinked::Unlinked;
 use crate::names::{self, demangled, plain, without_result};
+use widthwise_heap_log::history::History;
+use widthwise_heap_log::profile::{Frame, Gathering, Profile, Values};
+use widthwise_heap_log::stacks::{CodeAddress, StackId, Stacks};
 
 /// Deeper stacks lose their outermost calls.
 const DEEPEST: usize = 2048;

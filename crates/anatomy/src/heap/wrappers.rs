@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use crate::function_name::without_parameters;
-use crate::heap::profile::{Frame, Profile};
 use crate::heap::site::{self, Program, Site};
-use crate::heap::sizes::Sizes;
+use widthwise_heap_log::profile::{Frame, Profile};
+use widthwise_heap_log::sizes::Sizes;
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
@@ -231,7 +231,7 @@ pub(crate) fn is_allocator(function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::profile::{Sample, Values};
+    use widthwise_heap_log::profile::{Sample, Values};
 
     /// A program whose stacks are these functions, the outermost first, each with so many bytes.
     fn profile(stacks: &[(&[&str], u64)]) -> Profile {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use thiserror::Error;
 
-use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
+use widthwise_heap_log::profile::{Column, Frame, Gathering, Profile, Values};
 
 /// Stands for a stack of which nothing is known.
 const NO_STACK: &str = "[no stack]";
@@ -169,7 +169,7 @@ mod tests {
         let samples = stacks.iter().map(|(stack, value)| {
             let mut values = Values::default();
             *column.value_mut(&mut values) = *value;
-            crate::heap::profile::Sample { stack: stack.to_vec(), values }
+            widthwise_heap_log::profile::Sample { stack: stack.to_vec(), values }
         });
         Profile { frames: frames.to_vec(), samples: samples.collect() }
     }

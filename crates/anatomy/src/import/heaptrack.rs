@@ -20,9 +20,9 @@ use std::io::{BufRead, BufReader, Read};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::heap::profile::{Frame, Gathering, Values};
 use crate::import::recording::{Clock, Course, Point, Recording};
 use crate::names::demangled;
+use widthwise_heap_log::profile::{Frame, Gathering, Values};
 
 /// The newest format that is read.
 const NEWEST: u64 = 3;

@@ -7,8 +7,8 @@
 
 use thiserror::Error;
 
-use crate::heap::profile::{Column, Frame, Gathering, Values};
 use crate::import::recording::{Clock, Course, Point, Recording};
+use widthwise_heap_log::profile::{Column, Frame, Gathering, Values};
 
 /// massif's own limit is 200 (`--depth`).
 const DEEPEST: usize = 256;

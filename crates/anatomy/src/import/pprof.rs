@@ -11,7 +11,7 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
+use widthwise_heap_log::profile::{Column, Frame, Gathering, Profile, Values};
 
 /// Limits that only a hostile file exceeds.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::heap::profile::Profile;
+use widthwise_heap_log::profile::Profile;
 
 /// More points than this are downsampled to half.
 const MOST_POINTS: usize = 2048;

@@ -9,9 +9,9 @@ use super::found::Found;
 use super::model::Source;
 use super::program_types::ProgramTypes;
 use crate::certainty::Certainty;
-use crate::heap::profile::Values;
 use crate::heap::site::SiteKey;
 use crate::names;
+use widthwise_heap_log::profile::Values;
 
 /// Decides types of sites where one side or both leave several possible, and raises the certainty of those that agree.
 pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {

@@ -1,7 +1,7 @@
 //! What the functions between the allocator and the program's own line say of the allocated type.
 
-use crate::heap::profile::Frame;
 use crate::names::{closing_bracket, split, type_name_key, without_result};
+use widthwise_heap_log::profile::Frame;
 
 use super::model::Source;
 use super::program_types::STANDARD_NAMES;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::found::Found;
 use super::program_types::ProgramTypes;
-use crate::heap::profile::Values;
 use crate::heap::site::Site;
+use widthwise_heap_log::profile::Values;
 
 /// Blocks of one origin.
 #[derive(Debug, Clone)]

@@ -17,12 +17,12 @@ use super::receiver::{continues, receives, returns};
 use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention};
 use super::stored_length::of_new_array;
 use crate::certainty::Certainty;
-use crate::heap::profile::{Frame, Values};
 use crate::heap::site::Program;
-use crate::heap::sizes::Sizes;
-use crate::heap::stacks::CodeAddress;
 use crate::layout::TypeId;
 use crate::names::{self, plain};
+use widthwise_heap_log::profile::{Frame, Values};
+use widthwise_heap_log::sizes::Sizes;
+use widthwise_heap_log::stacks::CodeAddress;
 
 /// No line of source is longer.
 const LONGEST_LINE: usize = 4096;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use super::model::Source;
 use super::program_types::ProgramTypes;
 use crate::certainty::Certainty;
-use crate::heap::profile::Values;
 use crate::layout::TypeId;
 use crate::names;
+use widthwise_heap_log::profile::Values;
 
 /// A type that blocks may have.
 #[derive(Debug, Clone)]

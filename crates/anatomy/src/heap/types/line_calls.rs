@@ -7,7 +7,7 @@ use super::found::Found;
 use super::model::Source;
 use super::origin::Call;
 use crate::heap::site::SiteKey;
-use crate::heap::stacks::CodeAddress;
+use widthwise_heap_log::stacks::CodeAddress;
 
 /// Functions and lines in them that a line is inlined into.
 type Context = Vec<(String, Option<u32>)>;

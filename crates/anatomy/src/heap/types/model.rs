@@ -1,9 +1,9 @@
 //! What is known of the types of heap blocks: the facts, without the evidence that they were found by.
 
 use crate::certainty::Certainty;
-use crate::heap::profile::Values;
 use crate::heap::site::Site;
 use crate::layout;
+use widthwise_heap_log::profile::Values;
 
 /// What a type was found by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::profile::{Frame, Values};
 use crate::heap::site::{self, Program, Site};
-use crate::heap::stacks::{CodeAddress, StackId, Stacks};
 use crate::heap::symbols::{StackValues, Symbols};
 use crate::heap::wrappers;
+use widthwise_heap_log::profile::{Frame, Values};
+use widthwise_heap_log::stacks::{CodeAddress, StackId, Stacks};
 
 /// So many calls are looked at; library code between the allocator and the program is not as deep.
 const MOST_CALLS: usize = 64;

@@ -13,11 +13,11 @@ use super::program_types::ProgramTypes;
 use super::side::TypedSide;
 use super::summary::allocator_parts;
 use crate::certainty::Certainty;
-use crate::heap::profile::Values;
 use crate::heap::site::{Site, SiteKey};
 use crate::layout::Location;
 use crate::names;
 use crate::pairing::{paired, Paired};
+use widthwise_heap_log::profile::Values;
 
 /// The blocks of one type at one site on one side.
 struct Group {

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::profile::{Profile, Values};
 use crate::heap::site::{Program, SiteKey};
-use crate::heap::stacks::Stacks;
 use crate::heap::symbols::{StackValues, Symbols};
+use widthwise_heap_log::profile::{Profile, Values};
+use widthwise_heap_log::stacks::Stacks;
 
 use super::allocator::{self, Beside};
 use super::blocks::Blocks;

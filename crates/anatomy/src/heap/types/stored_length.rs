@@ -2,8 +2,8 @@
 
 use super::found::Found;
 use crate::certainty::Certainty;
-use crate::heap::profile::Values;
 use crate::layout::Destructor;
+use widthwise_heap_log::profile::Values;
 
 /// The type as the elements of blocks that `new T[n]` makes, if their size fits it. Only a type with a destructor has the length before
 /// the first element, as large as the alignment and at least as `size_t`. It may be as large as an element, so that both fit.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::heap::profile;
+use widthwise_heap_log::profile;
 
 fn a_frame(function: &str, file: Option<&str>, line: Option<u32>, module: &str, inlined: bool) -> Frame {
     Frame { function: function.into(), file: file.map(str::to_owned), line, module: module.into(), inlined }

@@ -60,7 +60,7 @@ impl Default for Stacks {
 
 impl Stacks {
     /// The object file of that path.
-    pub(crate) fn module(&mut self, path: &str) -> ModuleId {
+    pub fn module(&mut self, path: &str) -> ModuleId {
         if let Some(known) = self.modules.get(path) {
             return *known;
         }
@@ -71,7 +71,7 @@ impl Stacks {
     }
 
     /// The stack of a call that returns to `code`, around which is the stack `outer`.
-    pub(crate) fn stack(&mut self, outer: StackId, code: CodeAddress) -> StackId {
+    pub fn stack(&mut self, outer: StackId, code: CodeAddress) -> StackId {
         let node = Node { outer, code };
         if let Some(known) = self.known.get(&node) {
             return *known;

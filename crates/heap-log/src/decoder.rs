@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::heap::log::{layout, Faults, Process, CHUNK};
-use crate::heap::stacks::{AddressMap, StackId, Stacks};
+use crate::log::{layout, Faults, Process, CHUNK};
+use crate::stacks::{AddressMap, StackId, Stacks};
 
 const SLOTS: usize = 256;
 const GAP: u8 = layout::LOG_GAP as u8;

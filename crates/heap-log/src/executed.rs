@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::heap::decoder::{Exec, ExecState};
-use crate::heap::log::Header;
+use crate::decoder::{Exec, ExecState};
+use crate::log::Header;
 
-/// A process and the programs that it executed or started: [`crate::heap::History::execs`].
+/// A process and the programs that it executed or started: [`crate::History::execs`].
 #[derive(Debug, Clone, Copy)]
 pub struct Executing<'a> {
     /// The process.
@@ -89,7 +89,7 @@ fn executions<'a>(processes: &[Executing<'a>]) -> BTreeMap<u32, Vec<Execution<'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::log::Lost;
+    use crate::log::Lost;
 
     fn header(process: u32, parent: Option<usize>, began_ns: u64) -> Header {
         Header {

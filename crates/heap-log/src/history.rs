@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::heap::decoder::{Arena, Block, Event, EventKind, Events, Exec};
-use crate::heap::lifetimes::{Lifetime, Lifetimes};
-use crate::heap::log::{LogFile, Process};
-use crate::heap::profile::Values;
-use crate::heap::sizes::Sizes;
-use crate::heap::stacks::{StackId, Stacks};
+use crate::decoder::{Arena, Block, Event, EventKind, Events, Exec};
+use crate::lifetimes::{Lifetime, Lifetimes};
+use crate::log::{LogFile, Process};
+use crate::profile::Values;
+use crate::sizes::Sizes;
+use crate::stacks::{StackId, Stacks};
 
 /// More moments than this are downsampled to half.
 const MOST_MOMENTS: usize = 2048;

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::lifetimes::Lifetimes;
-use crate::heap::sizes::Sizes;
+use crate::lifetimes::Lifetimes;
+use crate::sizes::Sizes;
 
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
