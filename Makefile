@@ -15,7 +15,7 @@ SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp
 OUTCOMES = target/test-outcomes
 # These crates are optimised for the tests of programs (Cargo.toml). Their unit tests run as fast without, and compile in a fourth
 # of the time. The program's package is named for its features of other crates, which would be compiled anew without them.
-OPTIMISED = widthwise-heap-log widthwise-measure
+OPTIMISED = widthwise-heap-log widthwise-proc
 UNIT_TESTS = --workspace $(OPTIMISED:%=--exclude %) --lib
 UNOPTIMISED_UNIT_TESTS = --package widthwise $(OPTIMISED:%=--package %) --lib $(OPTIMISED:%=--config profile.dev.package.%.opt-level=0)
 # Cargo's tests in four groups: those of the program, of the x32 runtime, of the libraries, and those that need the CPUs for

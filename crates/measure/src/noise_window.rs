@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::outcome::Noise;
 use widthwise_machine::noise::{self, NoiseReader, Snapshot};
 
-use crate::proc::affinity::{is_beside, step_aside};
-use crate::proc::clock::process_cpu;
+use widthwise_proc::affinity::{is_beside, step_aside};
+use widthwise_proc::clock::process_cpu;
 
 /// The shortest time over which the machine's counters are meaningful.
 const SHORTEST: Duration = Duration::from_millis(50);

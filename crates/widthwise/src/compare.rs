@@ -26,10 +26,10 @@ use widthwise_measure::comparison::{self};
 use widthwise_measure::core_lock::CoreLock;
 use widthwise_measure::passes::emulated_machine::timed;
 use widthwise_measure::plan::{Machine, Participant, Plan};
-use widthwise_measure::proc::affinity;
 use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::limits::Limits;
 use widthwise_measure::run::runner::{Accounting, Runner};
+use widthwise_proc::affinity;
 
 use crate::arguments::Arguments;
 use crate::compare::emulated::Emulator;

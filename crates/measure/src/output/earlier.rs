@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use widthwise_experiment::model::OutputCheck;
 
-use crate::proc::clock;
+use widthwise_proc::clock;
 
 /// A kernel's timestamps advance by its ticks, of 10 ms at most. A file that was changed later than this from now has
 /// its times from another clock.

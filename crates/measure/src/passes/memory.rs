@@ -14,15 +14,15 @@ use widthwise_x32run::{Account, ImageEnd};
 
 use crate::comparison::{one_cpu, untimed, CampaignObserver, Untimed};
 use crate::plan::{Participant, Plan};
-use crate::proc::taskstats::Process;
 use crate::rounds::{End, RoundsError};
 use crate::run::ending::failure;
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
-use crate::sampler::{Sampler, Watch, MARKS, SHARE};
 use bounds::{Accounts, Bounds, Mapped};
 use group::Group;
 use widthwise_experiment::schedule::Slot;
+use widthwise_proc::sampler::{Sampler, Watch, MARKS, SHARE};
+use widthwise_proc::taskstats::Process;
 
 /// What is read, and of whom.
 #[derive(Debug)]

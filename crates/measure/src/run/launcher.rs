@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::proc::cgroup::{Cgroup, Usage};
 use crate::run::descriptors;
 use crate::run::memory_file::memory_file;
+use widthwise_proc::cgroup::{Cgroup, Usage};
 
 /// The launcher program, built by build.rs.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));

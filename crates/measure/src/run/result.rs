@@ -9,8 +9,8 @@ use widthwise_experiment::memory::Series;
 use widthwise_experiment::outcome::{Ending, Reading};
 use widthwise_x32run::Account;
 
-use crate::proc::taskstats::Process;
 use crate::run::launcher::LauncherError;
+use widthwise_proc::taskstats::Process;
 
 /// The result of a run.
 #[derive(Debug)]

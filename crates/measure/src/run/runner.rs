@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
 
-use crate::proc::cgroup::{Cgroup, Usage};
-use crate::proc::taskstats::{self, Exit, Listener, Process};
 use crate::run::counters::Counters;
 use crate::run::ending::ending;
 use crate::run::hooks::{lay_out, shell, LeftBehind};
@@ -19,6 +17,8 @@ use crate::run::reported;
 use crate::run::result::{RunError, RunResult};
 use crate::run::sample::{add_unwaited, began_at, has_unwaited, left_working, sample, Remarks};
 use crate::run::x32_account::{self, Accounts};
+use widthwise_proc::cgroup::{Cgroup, Usage};
+use widthwise_proc::taskstats::{self, Exit, Listener, Process};
 
 /// How often the runner checks a run's time limit, the size of its output, and Ctrl-C. It sleeps in between,
 /// on another CPU where there is one.

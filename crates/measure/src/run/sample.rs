@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use widthwise_experiment::memory::rss_lag_of_cpu;
 use widthwise_experiment::outcome::{Reading, Source};
 
-use crate::proc::clock;
-use crate::proc::taskstats::Process;
 use crate::run::launcher::Reply;
+use widthwise_proc::clock;
+use widthwise_proc::taskstats::Process;
 
 /// Whether children that nobody waited for (SIGCHLD ignored) ended in a run: no `rusage` includes them. `None`: nothing
 /// says so. `group` is the CPU time of the run's control group.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::outcome::{Reading, Source};
 use widthwise_x32run::{Account, Costs, Image, ImageEnd, ACCOUNT_SIZE};
 
-use crate::proc::taskstats::Process;
 use crate::run::memory_file::memory_file;
+use widthwise_proc::taskstats::Process;
 
 /// Changing clock rates and a busy host change the costs of calls: they are measured again after this time.
 const COSTS_HOLD: Duration = Duration::from_secs(10);

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::memory::{Class, Part};
 use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Moment};
 
-use crate::proc::clock::now;
-use crate::proc::descendants;
-use crate::proc::process::{LastReading, ProcessHandle, Texts};
-use crate::proc::shared_once::SharedOnce;
-use crate::proc::smaps::Mapping;
-use crate::proc::{meminfo, smaps};
+use widthwise_proc::clock::now;
+use widthwise_proc::descendants;
+use widthwise_proc::process::{LastReading, ProcessHandle, Texts};
+use widthwise_proc::shared_once::SharedOnce;
+use widthwise_proc::smaps::Mapping;
+use widthwise_proc::{meminfo, smaps};
 
 /// Moments are at least this far apart, and at least a multiple of what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);

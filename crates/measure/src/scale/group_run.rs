@@ -6,18 +6,18 @@ use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{GroupRun, Mode};
 
 use crate::output::earlier::Earlier;
-use crate::proc::affinity::{set_affinity, SetAffinity};
 use crate::run::hooks::{lay_out, shell, LeftBehind};
 use crate::run::limits::Limits;
 use crate::run::result::RunError;
-use crate::sampler::marks::Marks;
-use crate::sampler::MARKS;
 use crate::scale::event_log::EventLog;
 use crate::scale::group_spec::{filled, GroupSpec};
 use crate::scale::launcher_pool::{LauncherPool, Task};
 use crate::scale::reported_events::logs;
 use crate::scale::result::{accounted, not_begun};
 use crate::scale::watcher::Watcher;
+use widthwise_proc::affinity::{set_affinity, SetAffinity};
+use widthwise_proc::sampler::marks::Marks;
+use widthwise_proc::sampler::MARKS;
 
 /// Makes one run.
 ///

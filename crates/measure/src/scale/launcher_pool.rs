@@ -13,9 +13,6 @@ use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
 use widthwise_machine::noise::{NoiseReader, Snapshot};
 
-use crate::proc::cgroup::{Cgroup, Throttling, Usage};
-use crate::proc::clock::{now, own_cpu};
-use crate::proc::taskstats::{Exit, Listener};
 use crate::run::counters::Counters;
 use crate::run::descriptors;
 use crate::run::ending::ending;
@@ -25,6 +22,9 @@ use crate::run::launcher::{Launcher, Reply, Request};
 use crate::run::limits::Limits;
 use crate::run::result::RunError;
 use crate::run::sample::add_unwaited_time;
+use widthwise_proc::cgroup::{Cgroup, Throttling, Usage};
+use widthwise_proc::clock::{now, own_cpu};
+use widthwise_proc::taskstats::{Exit, Listener};
 
 /// The time that sending all requests takes, at least and for each: the start is no earlier.
 const LEAD: Duration = Duration::from_millis(2);

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
-use crate::proc::affinity::SetAffinity;
-use crate::proc::clock;
-use crate::proc::taskstats::Exit;
 use crate::scale::task_snapshot::{Counted, TaskSnapshot};
 use crate::scale::worker_cpus::{self, Lanes};
+use widthwise_proc::affinity::SetAffinity;
+use widthwise_proc::clock;
+use widthwise_proc::taskstats::Exit;
 
 /// A process or thread that was seen.
 #[derive(Debug, Clone)]

@@ -7,12 +7,12 @@ use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{GroupRun, Member, Mode, ReportedEvents};
 
 use crate::output::earlier::Earlier;
-use crate::proc::clock::now;
-use crate::proc::taskstats::Exit;
-use crate::sampler::marks::Marks;
 use crate::scale::event_log::{self, EventLog, Pattern};
 use crate::scale::group_spec::{filled, GroupSpec};
 use crate::scale::launcher_pool::Task;
+use widthwise_proc::clock::now;
+use widthwise_proc::sampler::marks::Marks;
+use widthwise_proc::taskstats::Exit;
 
 /// The most bytes of a log to read.
 const MOST_LOG: u64 = 64 << 20;

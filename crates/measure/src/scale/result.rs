@@ -8,7 +8,6 @@ use widthwise_machine::noise::{self, Snapshot};
 
 use crate::output::digest;
 use crate::output::earlier::Earlier;
-use crate::proc::taskstats::Exit;
 use crate::run::ending::{describe, failure};
 use crate::run::sample::left_working;
 use crate::scale::group_memory::Running;
@@ -19,6 +18,7 @@ use crate::scale::process_tree::{names_of, ProcessTree};
 use crate::scale::reported_events::{parents, tell, Told};
 use crate::scale::waits::{self, Reading, Waits, Whole};
 use crate::scale::watcher::Watcher;
+use widthwise_proc::taskstats::Exit;
 
 /// Starts that are further apart than this share of the time get a remark.
 const APART: f64 = 0.01;

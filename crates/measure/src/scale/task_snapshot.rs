@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::scale::Mode;
 
-use crate::proc::{clock, descendants};
 use crate::run::descriptors;
+use widthwise_proc::{clock, descendants};
 
 /// Programs that only start others: their one child is not the child that is looked for.
 const WRAPPERS: [&str; 12] =

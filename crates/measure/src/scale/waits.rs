@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::proc::taskstats::Exit;
-use crate::proc::{clock, descendants};
+use widthwise_proc::taskstats::Exit;
+use widthwise_proc::{clock, descendants};
 
 /// More threads than this are not read: reading would take too long.
 const MOST_THREADS: usize = 4096;

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::scale::{Mode, Purpose};
 
-use crate::proc::affinity::{self, SetAffinity};
-use crate::proc::cgroup::OwnQuotas;
-use crate::proc::clock::now;
-use crate::proc::descendants;
 use crate::run::descriptors;
-use crate::sampler::marks::{self, Marks};
 use crate::scale::group_memory::{self, GroupMemory};
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::RunObserver;
 use crate::scale::process_tree::ProcessTree;
 use crate::scale::task_snapshot::{self, Counted, Scope, TaskCounter, Uncounted};
 use crate::scale::waits::Waits;
+use widthwise_proc::affinity::{self, SetAffinity};
+use widthwise_proc::cgroup::OwnQuotas;
+use widthwise_proc::clock::now;
+use widthwise_proc::descendants;
+use widthwise_proc::sampler::marks::{self, Marks};
 
 /// The interval between looks for members while some are awaited, or soon after one came: until then two of
 /// them may share a CPU.

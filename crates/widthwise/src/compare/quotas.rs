@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use widthwise_measure::proc::cgroup::Throttling;
+use widthwise_proc::cgroup::Throttling;
 
 /// From this share of the rounds' time on, a quota is mentioned.
 const NOTEWORTHY: f64 = 0.01;

@@ -13,12 +13,12 @@ use widthwise_experiment::{Experiment, Facts, Request, SourceLocation};
 use widthwise_machine::doctor::NoiseFloor;
 use widthwise_measure::comparison::{self, CampaignObserver};
 use widthwise_measure::plan::{Machine, Participant, Plan};
-use widthwise_measure::proc::affinity;
 use widthwise_measure::program::{self, Places};
 use widthwise_measure::rounds::Next;
 use widthwise_measure::run::limits::Limits;
 use widthwise_measure::run::result::RunResult;
 use widthwise_measure::run::runner::{Accounting, Runner};
+use widthwise_proc::affinity;
 use widthwise_verdict::{judge, Evidence};
 
 use crate::interrupt;

@@ -23,12 +23,12 @@ use crate::passes::emulated_machine::packing::{self, LargeFile};
 use crate::passes::emulated_machine::plugin::Plugin;
 use crate::passes::emulated_machine::report::{Outcome, Report, Times};
 use crate::passes::emulated_machine::result::MachineRun;
-use crate::proc::meminfo;
 use crate::run::ending;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::limits::Limits;
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
+use widthwise_proc::meminfo;
 
 /// The exit status with which runtime/guest/init.c ends the machine: 2 * EXIT_VALUE + 1.
 const ENDED: i32 = 99;

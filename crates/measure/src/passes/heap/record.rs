@@ -17,7 +17,7 @@ use crate::run::launch_spec::LaunchSpec;
 use crate::run::limits::Limits;
 use crate::run::result::{RunError, RunResult};
 use crate::run::runner::Runner;
-use crate::sampler::{Sampler, Watch};
+use widthwise_proc::sampler::{Sampler, Watch};
 
 /// A recording with stacks takes several times as long for a program that does little besides allocate.
 const SLOWER: u32 = 20;

@@ -10,7 +10,7 @@ use widthwise_experiment::memory::{Reading, Series};
 use widthwise_experiment::outcome::Source;
 
 use super::group::GroupPeak;
-use crate::proc::taskstats::Process;
+use widthwise_proc::taskstats::Process;
 
 /// The most that a page fault adds to a process's memory, transparent huge pages apart.
 const PAGE: u64 = 4096;

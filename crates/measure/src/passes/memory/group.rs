@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::proc::cgroup;
-use crate::proc::memory_stat;
+use widthwise_proc::cgroup;
+use widthwise_proc::memory_stat;
 
 /// Pages that each CPU charges in advance (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c), in bytes.
 const CHARGED_AHEAD: u64 = 64 * 4096;

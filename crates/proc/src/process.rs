@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use widthwise_experiment::memory::{Amounts, Part, Totals};
 use widthwise_machine::elf;
 
-use crate::proc::descendants::threads;
-use crate::proc::pagemap::Pagemap;
-use crate::proc::smaps::{self, Mapping, Surroundings};
-use crate::proc::statm::{size, Size};
+use crate::descendants::threads;
+use crate::pagemap::Pagemap;
+use crate::smaps::{self, Mapping, Surroundings};
+use crate::statm::{size, Size};
 
 /// With more threads than this, no stack pointers are read.
 const MOST_THREADS: usize = 256;

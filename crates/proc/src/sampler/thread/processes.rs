@@ -3,9 +3,9 @@
 use widthwise_experiment::memory::{Process, StatmSample};
 
 use super::{least_change, SamplerThread};
-use crate::proc::clock::now;
-use crate::proc::descendants;
-use crate::proc::process::ProcessHandle;
+use crate::clock::now;
+use crate::descendants;
+use crate::process::ProcessHandle;
 use crate::sampler::downsample::{downsampled, push_statm_sample, MOST_STATM_SAMPLES};
 
 /// The series leaves out processes beyond this number.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use widthwise_experiment::memory::{Amounts, Class, Reading, Totals, RSS_LAG};
 
 use super::{is_gone, SamplerThread};
-use crate::proc::clock::thread_cpu;
-use crate::proc::descendants;
-use crate::proc::process::{LastReading, ProcessHandle, Texts};
-use crate::proc::shared_once::SharedOnce;
-use crate::proc::smaps;
+use crate::clock::thread_cpu;
+use crate::descendants;
+use crate::process::{LastReading, ProcessHandle, Texts};
 use crate::sampler::overhead_budget::OverheadBudget;
+use crate::shared_once::SharedOnce;
+use crate::smaps;
 
 /// And of each resident byte (40 MB took 1.1 ms when none of it was in the reader's caches).
 const COST_OF_BYTE: f64 = 0.025;

@@ -1,7 +1,7 @@
 //! Readings for the bounds of the tree's peak (`memory::bounds`): the control group's account and file mappings.
 
 use super::SamplerThread;
-use crate::proc::clock::{now, thread_cpu};
+use crate::clock::{now, thread_cpu};
 use crate::sampler::overhead_budget::OverheadBudget;
 
 const LISTING_COST: f64 = 20e3;

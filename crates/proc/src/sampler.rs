@@ -11,7 +11,7 @@
 //! The sampler does not know campaigns: [`Sampler::start`] precedes a run, [`Sampler::stop`] follows its end.
 
 mod downsample;
-pub(crate) mod marks;
+pub mod marks;
 mod overhead_budget;
 mod seen;
 mod thread;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::proc::affinity::step_aside;
+use crate::affinity::step_aside;
 use marks::Marks;
 pub use seen::Seen;
 use thread::SamplerThread;

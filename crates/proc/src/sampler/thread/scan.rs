@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use widthwise_experiment::memory::{Amounts, Reading, Totals};
 
 use super::{is_gone, least_change, SamplerThread};
-use crate::proc::clock::thread_cpu;
+use crate::clock::thread_cpu;
 use crate::sampler::overhead_budget::OverheadBudget;
 
 const COST_OF_BYTE: f64 = 0.0025;

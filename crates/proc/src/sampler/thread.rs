@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{Part, Reading, StatmSample};
 
-use crate::proc::clock::{now, thread_cpu};
-use crate::proc::descendants;
-use crate::proc::memory_stat::MemoryStat;
-use crate::proc::pagemap::Pagemap;
-use crate::proc::process::{self, ProcessHandle, Texts};
+use crate::clock::{now, thread_cpu};
+use crate::descendants;
+use crate::memory_stat::MemoryStat;
+use crate::pagemap::Pagemap;
+use crate::process::{self, ProcessHandle, Texts};
 use crate::sampler::downsample::{
     downsampled, downsampled_readings, push_reading, MOST_READINGS, MOST_STATM_SAMPLES,
 };

@@ -108,7 +108,7 @@ impl Drop for Cgroup {
 }
 
 /// Removes a group. Tasks that have ended may still be exiting.
-pub(crate) fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     for _ in 0..50 {
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
             break;
@@ -149,7 +149,7 @@ fn has_ended(pid: u32) -> bool {
 }
 
 /// Our own folder in the hierarchy of that controller (cgroups v1).
-pub(crate) fn own_place(controller: &str) -> Option<PathBuf> {
+pub fn own_place(controller: &str) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     place(&mounts, &fs::read_to_string("/proc/self/cgroup").ok()?, "cgroup", controller)
 }
@@ -196,7 +196,7 @@ impl Throttling {
 
 /// Reads for how long the quotas of groups have throttled tasks that programs put themselves into: groups in which we are not.
 #[derive(Debug)]
-pub(crate) struct OwnQuotas {
+pub struct OwnQuotas {
     /// The statistics that are read already.
     known: BTreeSet<PathBuf>,
     /// By the text of `/proc/PID/cgroup`: what is read, what it was at first, and the time since.
@@ -204,6 +204,7 @@ pub(crate) struct OwnQuotas {
 }
 
 impl OwnQuotas {
+    /// Knows our own groups, whose quotas are read elsewhere.
     pub fn new() -> OwnQuotas {
         OwnQuotas { known: Throttling::find().files.into_iter().collect(), groups: BTreeMap::new() }
     }
