@@ -205,7 +205,7 @@ pub struct OwnQuotas {
 
 impl OwnQuotas {
     /// Knows our own groups, whose quotas are read elsewhere.
-    pub fn new() -> OwnQuotas {
+    pub fn begin() -> OwnQuotas {
         OwnQuotas { known: Throttling::find().files.into_iter().collect(), groups: BTreeMap::new() }
     }
 

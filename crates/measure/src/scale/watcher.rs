@@ -94,7 +94,7 @@ impl Watcher {
                 .then(|| GroupMemory::new(spec.start.resolved_runtime())),
             pipes,
             waits: Waits::default(),
-            own_quotas: OwnQuotas::new(),
+            own_quotas: OwnQuotas::begin(),
             launcher_file: None,
             load: File::open("/proc/loadavg").ok(),
             newest_pid: None,
