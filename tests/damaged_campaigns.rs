@@ -82,3 +82,15 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
         }
     }
 }
+
+#[test]
+fn a_specification_that_cannot_be_read_is_named_with_its_campaign() {
+    let lab = with_campaign();
+    let archive = rusqlite::Connection::open(lab.campaign().join("campaign.sqlite")).unwrap();
+    archive.execute_batch("UPDATE campaign SET spec = 'run = 5'").unwrap();
+    drop(archive);
+    let words = ["-tells/widthwise.toml:1: \"run\" must be a table"];
+    for command in ["report .widthwise/latest", "explain .widthwise/latest x86-64 x86-64"] {
+        lab.widthwise(command).refuses(2, &words);
+    }
+}

@@ -191,7 +191,7 @@ impl Compare {
         let (request, is_new) = self.arguments.resumed(request)?;
         let compilers = session::compilers(&request);
         let spec = spec_text(&request);
-        let experiment = session::experiment(&spec, metadata.seed)?;
+        let experiment = session::experiment(folder, &spec, metadata.seed)?;
         self.check_native_baseline(&experiment)?;
         let new_spec = is_new.then_some(spec);
         Ok(Session { compilers, request, experiment, archive: Some(archive), new_spec })

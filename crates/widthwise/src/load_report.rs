@@ -70,7 +70,7 @@ impl LoadedReport {
     /// Reads and judges; `equal_within` replaces the margin of equivalence that the campaign began with.
     pub fn new(archive: &Archive, equal_within: Option<f64>) -> Result<LoadedReport, Failure> {
         let metadata = archive.metadata().clone();
-        let mut experiment = experiment(&metadata.spec, metadata.seed)?;
+        let mut experiment = experiment(archive.folder(), &metadata.spec, metadata.seed)?;
         let judging = &mut experiment.judging;
         judging.equal_within = equal_within.unwrap_or(judging.equal_within);
         let mut samples = archive.load().map_err(Failure::request)?;

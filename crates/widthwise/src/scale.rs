@@ -171,7 +171,7 @@ impl Scale {
         let (request, is_new) = self.arguments.resumed(request)?;
         let compilers = session::compilers(&request);
         let spec = spec_text(&request);
-        let experiment = with_one_layout(experiment(&spec, metadata.seed)?);
+        let experiment = with_one_layout(experiment(folder, &spec, metadata.seed)?);
         let plan = load_report::scaling::asked(&archive)?.plan.clone();
         // What it was begun with was feasible, and its machine must be the same.
         let request = Request::default();

@@ -211,9 +211,9 @@ pub fn epoch(created: &str) -> std::time::SystemTime {
         .map_or_else(|_| std::time::SystemTime::now(), Into::into)
 }
 
-/// The experiment of a campaign, from the spec in its archive.
-pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
-    let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
+/// The experiment of the campaign in that folder, from the spec in its archive.
+pub fn experiment(folder: &Path, spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
+    let request = spec::parse(spec_text, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
     // These compilers existed when the campaign began; only `--resume` needs them now.
     let compilers = compiler_names(&request).map(|located| located.value.clone()).collect();
     let facts = Facts { compilers, default_seed: seed, folder: Default::default() };

@@ -82,7 +82,7 @@ pub fn wanted(wanted_sides: &[String], campaign: &Path) -> Result<Wanted, Failur
             ),
         }));
     }
-    let experiment = session::experiment(&metadata.spec, metadata.seed)?;
+    let experiment = session::experiment(archive.folder(), &metadata.spec, metadata.seed)?;
     Ok(Wanted { archive, experiment, names: wanted_sides.to_vec() })
 }
 

@@ -61,7 +61,7 @@ pub fn check(names: [&str; 2], campaign: &Path) -> Result<(), Failure> {
 pub fn programs(names: [&str; 2], campaign: &Path) -> Result<[Program; 2], Failure> {
     let archive = Archive::read(campaign).map_err(Failure::request)?;
     let metadata = archive.metadata();
-    let experiment = session::experiment(&metadata.spec, metadata.seed)?;
+    let experiment = session::experiment(archive.folder(), &metadata.spec, metadata.seed)?;
     let folder = archive.folder();
     let variants: Vec<&str> = experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
     let program = |name: &str| {
