@@ -90,7 +90,7 @@ fn a_specification_that_cannot_be_read_is_named_with_its_campaign() {
     archive.execute_batch("UPDATE campaign SET spec = 'run = 5'").unwrap();
     drop(archive);
     let words = ["-tells/widthwise.toml:1: \"run\" must be a table"];
-    for command in ["report .widthwise/latest", "explain x86-64 i386"] {
+    for command in ["report .widthwise/latest", "compare --resume .widthwise/latest"] {
         lab.widthwise(command).refuses(2, &words);
     }
 }
