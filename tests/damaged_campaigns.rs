@@ -89,7 +89,7 @@ fn a_specification_that_cannot_be_read_is_named_with_its_campaign() {
     let archive = rusqlite::Connection::open(lab.campaign().join("campaign.sqlite")).unwrap();
     archive.execute_batch("UPDATE campaign SET spec = 'run = 5'").unwrap();
     drop(archive);
-    let words = ["-tells/widthwise.toml:1: \"run\" must be a table"];
+    let words = [".widthwise/", "/widthwise.toml:1: \"run\" must be a table"];
     for command in ["report .widthwise/latest", "compare --resume .widthwise/latest"] {
         lab.widthwise(command).refuses(2, &words);
     }
