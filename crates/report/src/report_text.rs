@@ -161,6 +161,7 @@ fn about(comparison: &Comparison, names: &[&str]) -> Vec<String> {
         typical: Vec::new(),
         comparisons: 0,
         runtime: Default::default(),
+        rss_lag: None,
     };
     wording::summary(&part, comparison.campaign.experiment)
 }

@@ -77,7 +77,13 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
     let runtime = weigh(evidence, &campaign, &controls, &family, &mut verdicts);
-    Judgement { verdicts, typical, comparisons: family.members(), runtime }
+    let rss_lag = made
+        .iter()
+        .flat_map(|(_, results)| metrics.iter().zip(results))
+        .filter(|(metric, _)| metric.name == "max_rss")
+        .filter_map(|(_, result)| Some(result.as_ref().ok()?.rss_lag?.bytes))
+        .reduce(f64::max);
+    Judgement { verdicts, typical, comparisons: family.members(), runtime, rss_lag }
 }
 
 /// Half the width of the widest interval that decides when `--precision` is reached: over the deciding metrics, every

@@ -246,4 +246,6 @@ pub struct Judgement {
     pub comparisons: usize,
     /// The x32 runtime's share in the verdicts on time, where it replaced the kernel's x32 support.
     pub runtime: RuntimePart,
+    /// By how many bytes the kernel's accounts of max RSS may differ for the same memory: its intervals and floors include them.
+    pub rss_lag: Option<f64>,
 }

@@ -22,7 +22,7 @@ const OF_TWO: f64 = 5.0 / 3.0;
 /// How far the accounts of a variant and of the baseline may differ for the same memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RssLag {
-    bytes: f64,
+    pub bytes: f64,
     /// As a fraction of the baseline's figure.
     pub share: f64,
 }

@@ -296,8 +296,12 @@ pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String>
              comparisons: the chance that any of the {n} is called a difference by luck is at most {risk} (Holm)."
         ),
     };
+    let lag = judgement.rss_lag.map_or(String::new(), |bytes| {
+        let bytes = Quantity { value: bytes, unit: Unit::Bytes };
+        format!(" Intervals and floors of max RSS include {bytes}, by which the kernel's accounts of the same memory may differ.")
+    });
     Some(format!(
-        "{intervals} No difference: none is established, and the whole interval lies within {} (--equal-within). \
+        "{intervals}{lag} No difference: none is established, and the whole interval lies within {} (--equal-within). \
          Inconclusive: it does not, and no difference was found.",
         margin(judging.equal_within)
     ))
@@ -591,8 +595,13 @@ mod tests {
             typical: Vec::new(),
             comparisons,
             runtime: Default::default(),
+            rss_lag: None,
         };
         assert_eq!(promise(&judgement(0), &experiment(0.95)), None);
+        let lagging = Judgement { rss_lag: Some(655_360.0), ..judgement(1) };
+        let text = promise(&lagging, &experiment(0.95)).expect("a promise");
+        let says = "Intervals and floors of max RSS include 655 kB, by which the kernel's accounts of the same memory may differ.";
+        assert!(text.contains(says), "{text}");
         let one = promise(&judgement(1), &experiment(0.95)).expect("a promise");
         assert_eq!(
             one,
@@ -618,6 +627,7 @@ mod tests {
             typical: Vec::new(),
             comparisons: 3,
             runtime: Default::default(),
+            rss_lag: None,
         };
         let summary_text = summary(&judgement, &experiment());
         assert_eq!(
@@ -647,6 +657,7 @@ mod tests {
             typical: Vec::new(),
             comparisons: 0,
             runtime: Default::default(),
+            rss_lag: None,
         };
         assert_eq!(
             summary(&judgement, &experiment()),

@@ -484,7 +484,7 @@ fn judged(
             }
         }
     }
-    Judgement { comparisons: verdicts.len(), verdicts, typical, runtime: Default::default() }
+    Judgement { comparisons: verdicts.len(), verdicts, typical, runtime: Default::default(), rss_lag: None }
 }
 
 fn values(rounds: &[Round], runs: &[Run], name: &str, metric: Metric) -> BTreeMap<u32, f64> {
