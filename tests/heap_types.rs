@@ -519,6 +519,25 @@ fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
     }
 }
 
+/// The log says how wide a pointer is, and so does a stripped program's.
+#[test]
+fn the_allocators_headers_of_stripped_programs_are_known() {
+    let lab = Laboratory::new();
+    let of = |options: [&str; 2]| {
+        let [a, b] = [(options[0], ABIS[0]), (options[1], ABIS[1])]
+            .map(|(options, abi)| recorded(&lab, "gcc", "headers.c", options, abi));
+        let json = explained(&lab, &a, &b);
+        let parts = json["types"]["allocator"].as_array().unwrap();
+        let headers = parts.iter().find(|part| part["rule"] == "allocator's headers").cloned();
+        headers.map(|part| [part["a"].as_u64().unwrap(), part["b"].as_u64().unwrap()])
+    };
+    let known = of(["-O1", "-O1"]);
+    assert!(known.is_some_and(|[a, b]| a == 2 * b && b > 0), "{known:?}");
+    for options in [["-O1 -s", "-O1 -s"], ["-O1", "-O1 -s"]] {
+        assert_eq!(of(options), known, "{options:?}");
+    }
+}
+
 #[test]
 fn merged_functions_parameters_and_members_do_not_name_another_type() {
     let lab = Laboratory::new();

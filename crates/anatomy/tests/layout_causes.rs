@@ -29,6 +29,7 @@ struct Outer { Inner one; Inner many[3]; void* own; };
 struct Derived : Pointer { int more; };
 union Choice { void* pointer; char text[2]; };
 union Change { void* pointers[2]; char text[12]; };
+struct Tie { void* pointers[2]; union { void* pointers[2]; double values[2]; } either; };
 struct Bits { unsigned long a : 5; unsigned long b : 20; };
 struct Lengths { char text[sizeof(long) * 4]; };
 #ifdef __LP64__
@@ -44,7 +45,7 @@ struct NoTail { double a; void* b; int c; };
 struct NoHole { void* a; int b; double c; };
 struct All {
   Pointer a; Reference b; Method c; Virtual d; Long e; Size f; Time g; Wide h; Same i; Aligned j; AlignedTail k; Hole l; Tail m;
-  Forced x; NoTail y; NoHole z; Outer n; Derived o; Choice p; Change q; Bits r; Lengths s; Members t; Holder<size_t> u; Anonymous v; Holder<long long> w;
+  Forced x; NoTail y; NoHole z; Outer n; Derived o; Choice p; Change q; Tie tie; Bits r; Lengths s; Members t; Holder<size_t> u; Anonymous v; Holder<long long> w;
 };
 unsigned size(All& all) { return sizeof(all); }
 ";
@@ -94,6 +95,8 @@ fn every_cause_is_found() {
             vec!["pointers -8", "another member of a union +4"],
             vec!["pointers -8", "another member of a union +4"],
         ),
+        // The union has 16 bytes in each, of which the doubles need all.
+        ("Tie", vec!["pointers -8"], vec!["pointers -8"]),
         ("Lengths", vec!["array lengths -16"], vec!["array lengths -16"]),
         (
             "Members",

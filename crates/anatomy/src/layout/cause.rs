@@ -202,21 +202,30 @@ impl<'l> Differ<'l> {
                 Piece::Member(_) => Cause::Members,
                 Piece::BitFields(_) => Cause::BitFields,
                 Piece::Hole(number) => padding.cause_of_variant(number),
-                Piece::Tail if b.kind == Kind::Union && deciding_b != self.variant.largest_member(b) => {
-                    Cause::UnionMember
-                }
+                Piece::Tail if b.kind == Kind::Union && !self.is_largest(b, deciding_b) => Cause::UnionMember,
                 Piece::Tail => padding.cause(Piece::Tail),
             };
             sums.add(cause, None, signed(segment.size));
         }
     }
 
-    /// A union is its largest member in the baseline, and the same one in the variant.
+    /// Whether no member of the variant's union is larger than that.
+    fn is_largest(&self, union: &Aggregate, member: Option<usize>) -> bool {
+        let size = |one: Option<usize>| one.map(|one| self.variant.size(union.members[one].ty));
+        size(member) == size(self.variant.largest_member(union))
+    }
+
+    /// A union is its largest member in the baseline, and the same one in the variant; of equal ones that which is the largest there.
     fn deciding(&self, a: &Aggregate, b: &Aggregate, pairs: &Pairs) -> (Option<usize>, Option<usize>) {
         if a.kind != Kind::Union || b.kind != Kind::Union {
             return (None, None);
         }
-        let largest = self.baseline.largest_member(a);
+        let size = |one: usize| self.baseline.size(a.members[one].ty);
+        let in_variant = |one: usize| pairs.variant[one].map(|other| self.variant.size(b.members[other].ty));
+        let largest = self.baseline.largest_member(a).and_then(|first| {
+            let as_large = (0..a.members.len()).filter(|one| size(*one) == size(first));
+            as_large.max_by_key(|one| (in_variant(*one), std::cmp::Reverse(*one)))
+        });
         let same = largest.and_then(|one| pairs.variant[one]);
         (largest, same.or_else(|| self.variant.largest_member(b)))
     }

@@ -50,6 +50,8 @@ pub struct Addresses {
     pub stacks: Stacks,
     /// What each stack allocated.
     pub values: StackValues,
+    /// Bytes of a pointer of the program.
+    pub word: u64,
 }
 
 /// One recording, read.
@@ -172,14 +174,14 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     let program = main_program(&processes);
     let profile = symbols::profile(&stacks, values.clone(), symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
-    let file =
-        processes.iter().map(|process| &process.header.program).find(|path| file_name(path) == program);
-    let file = Path::new(file.map_or("", String::as_str));
+    let main = processes.iter().map(|process| &process.header).find(|one| file_name(&one.program) == program);
+    let file = Path::new(main.map_or("", |main| main.program.as_str()));
+    let word = main.map_or(0, |main| u64::from(main.word));
     side.remarks.extend(remarks::without_names(&profile, &program, file));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     let allocated = allocated(&processes, recording, side.peak_bytes);
     let largest = recording.largest.clone();
-    let addresses = Some(Addresses { stacks, values });
+    let addresses = Some(Addresses { stacks, values, word });
     Ok(One { side, profile, program, root, allocated, largest, addresses })
 }
 

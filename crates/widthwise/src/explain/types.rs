@@ -20,6 +20,7 @@ pub fn typed(a: &Read, b: Option<&Read>, through: &[String], symbols: &mut Symbo
             values: &addresses.values,
             profile: &read.profile,
             program: &read.program,
+            word: addresses.word,
             through,
         };
         Some(types::typed(&recording, symbols, &mut programs))

@@ -31,6 +31,8 @@ pub struct Recording<'r> {
     pub profile: &'r Profile,
     /// The file name of the program itself.
     pub program: &'r str,
+    /// Bytes of a pointer of the program, by the log.
+    pub word: u64,
     /// Wrappers of the allocator: their callers are the sites.
     pub through: &'r [String],
 }
@@ -39,7 +41,7 @@ pub struct Recording<'r> {
 pub struct TypedSide {
     /// By origin.
     pub blocks: Vec<Blocks>,
-    /// Bytes of a pointer of the program; 0 if it is not known.
+    /// Bytes of a pointer of the program.
     pub word: u64,
     /// What cannot be said, and why.
     pub remarks: Vec<String>,
@@ -53,11 +55,10 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
     let origins = origin::origins(recording.stacks, recording.values, symbols, &program);
     let mut call_sites = CallSites::read(&origins, &program);
     let mut line_calls = Vec::new();
-    let mut side = TypedSide { blocks: Vec::new(), word: 0, remarks: Vec::new() };
+    let mut side = TypedSide { blocks: Vec::new(), word: recording.word, remarks: Vec::new() };
     for origin in origins {
         let files = files(&origin, programs);
         if let Some((_, file)) = files.iter().find(|(is_program, _)| *is_program) {
-            side.word = u64::from(file.layouts.address_size);
             side.remark_on(recording.program, file);
         }
         let files: Vec<Rc<ProgramTypes>> = files.into_iter().map(|(_, file)| file).collect();
