@@ -519,7 +519,22 @@ fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
     }
 }
 
-/// The log says how wide a pointer is, and so does a stripped program's.
+/// A log has code addresses, and their names are those of the program that is there now.
+#[test]
+fn a_program_that_was_built_again_after_its_recording_has_a_remark() {
+    let lab = Laboratory::new();
+    let recording = recorded(&lab, "gcc", "headers.c", "-O1", ABIS[0]);
+    let words = || -> String { explained(&lab, &recording, &recording).to_string() };
+    let says = "was written after its recording: if it has changed";
+    let before = words();
+    assert!(!before.contains(says));
+    let file = std::fs::File::options().append(true).open(lab.path("headers-c-gcc-O1-x86-64")).unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    let after = words();
+    assert!(after.contains(says));
+}
+
+/// The log says how wide a pointer is.
 #[test]
 fn the_allocators_headers_of_stripped_programs_are_known() {
     let lab = Laboratory::new();

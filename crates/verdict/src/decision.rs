@@ -94,7 +94,8 @@ pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
 
 /// The verdict with the floor as it is on the scale of that comparison, and with the lag of the kernel's account.
 pub(crate) fn with_floor(verdict: Verdict, floor: Floor, comparison: &Comparison) -> Verdict {
-    let departure = Some(floor.on(comparison.scale) + comparison.rss_lag.map_or(0.0, |lag| lag.share));
+    let departure = floor.on(comparison.scale);
+    let departure = Some(comparison.rss_lag.map_or(departure, |lag| lag.floor(departure)));
     match comparison.scale {
         Scale::Log => Verdict { floor: departure, ..verdict },
         Scale::Difference { .. } => Verdict { difference_floor: departure, ..verdict },

@@ -15,9 +15,10 @@ use crate::pairs::Campaign;
 use crate::typical::typical;
 use crate::{Verdict, Word};
 
-/// How far two accounts may differ for the same memory, as a multiple of the lag of one: one may lack pages of all three kinds, and the
-/// other may have too many of two while the third grows to the peak.
-const OF_TWO: f64 = 5.0 / 3.0;
+/// An account may lack pages of all three kinds, or have too many of two while the third grows to the peak: as a multiple of its lag.
+const TOO_MANY: f64 = 2.0 / 3.0;
+/// A process has one page at least, in bytes.
+const PAGE: f64 = 4096.0;
 
 /// How far the accounts of a variant and of the baseline may differ for the same memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +26,10 @@ pub(crate) struct RssLag {
     pub bytes: f64,
     /// As a fraction of the baseline's figure.
     pub share: f64,
+    /// How many bytes one account may lack.
+    lacks: f64,
+    /// The baseline's figure.
+    baseline: f64,
 }
 
 impl RssLag {
@@ -52,20 +57,32 @@ impl RssLag {
             Source::Guest | Source::Kvm => RSS_LAG,
             _ => return None,
         };
-        let bytes = OF_TWO * one as f64 * processes;
-        let [_, baseline] = pair;
-        let share = bytes / typical(baseline, metric)?;
-        (one > 0 && share.is_finite()).then_some(RssLag { bytes, share })
+        let lacks = one as f64 * processes;
+        let bytes = (1.0 + TOO_MANY) * lacks;
+        let [_, name] = pair;
+        let baseline = typical(name, metric)?;
+        (one > 0 && baseline > 0.0).then_some(RssLag { bytes, share: bytes / baseline, lacks, baseline })
+    }
+
+    /// The least and the most that the ratio of the true figures may be, if that of the accounts is between these.
+    fn bounds(self, [low, high]: [f64; 2]) -> [f64; 2] {
+        let has_too_many = TOO_MANY * self.lacks;
+        let least = (low * self.baseline - has_too_many) / (self.baseline + self.lacks);
+        let most = (high * self.baseline + self.lacks) / (self.baseline - has_too_many).max(PAGE);
+        [least.max(0.0), most]
+    }
+
+    /// The detection floor with the lag: the ratio of a decrease that no lag explains, as an increase by as much on the log scale.
+    pub fn floor(self, floor: f64) -> f64 {
+        (1.0 + floor) / (1.0 - self.share).max(PAGE / self.baseline) - 1.0
     }
 
     /// The verdict with an interval that includes the lag, and without a word that the lag could change. `keeps_open`: the lag is why
     /// no number of rounds would decide.
-    pub fn included(self, verdict: Verdict, keeps_open: bool) -> Verdict {
-        let mut verdict = Verdict {
-            low: verdict.low.map(|low| (low - self.share).max(0.0)),
-            high: verdict.high.map(|high| high + self.share),
-            ..verdict
-        };
+    pub fn included(self, mut verdict: Verdict, keeps_open: bool) -> Verdict {
+        if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
+            [verdict.low, verdict.high] = self.bounds([low, high]).map(Some);
+        }
         let bytes = Quantity { value: self.bytes, unit: Unit::Bytes };
         let title = verdict.metric.title;
         let lag = format!("the kernel's accounts of {title} may differ by {bytes} for the same memory");

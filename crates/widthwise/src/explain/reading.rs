@@ -178,6 +178,7 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     let file = Path::new(main.map_or("", |main| main.program.as_str()));
     let word = main.map_or(0, |main| u64::from(main.word));
     side.remarks.extend(remarks::without_names(&profile, &program, file));
+    side.remarks.extend(remarks::is_newer(file, logs));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     let allocated = allocated(&processes, recording, side.peak_bytes);
     let largest = recording.largest.clone();

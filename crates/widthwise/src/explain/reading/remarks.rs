@@ -1,6 +1,6 @@
 //! What a reader must know of logs: what is missing, and why.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use widthwise_anatomy::heap::executed::{without_log, Executing};
 use widthwise_anatomy::heap::{Header, Profile};
@@ -8,6 +8,7 @@ use widthwise_anatomy::layout;
 use widthwise_report::heap::bytes;
 
 use super::recorded::Recorded;
+use crate::output::short;
 
 /// So many processes have remarks of one kind; the others are counted.
 const MOST_PROCESSES: usize = 10;
@@ -112,6 +113,18 @@ pub fn without_names(profile: &Profile, program: &str, path: &Path) -> Option<St
     Some(match own().any(|frame| !frame.function.starts_with("0x")) {
         true => format!("{program} was built without -g: the lines of its functions are not known"),
         false => format!("{program} is stripped: neither its functions nor their lines are known"),
+    })
+}
+
+/// The program was written after its recording: a log has code addresses only, and names and types are those of the file that is there now.
+pub fn is_newer(program: &Path, logs: &[PathBuf]) -> Option<String> {
+    let written = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let recorded = logs.iter().filter_map(|log| written(log)).max()?;
+    (written(program)? > recorded).then(|| {
+        format!(
+            "{} was written after its recording: if it has changed, its functions, lines and types are wrong here; record it again",
+            short(program)
+        )
     })
 }
 
