@@ -42,7 +42,7 @@ pub struct LoadedReport {
 /// What only one kind of campaign has.
 enum Body {
     Comparison {
-        judgement: Judgement,
+        judgement: Box<Judgement>,
         memory: Vec<MemoryRun>,
         heap: Vec<Recorded>,
         explanations: Vec<Excerpt>,
@@ -275,13 +275,13 @@ fn comparison(experiment: &Experiment, samples: &mut Samples, rss_lag: u64) -> B
         .into_iter()
         .map(|(round, variant, series)| MemoryRun { round, variant, series })
         .collect();
-    let judgement = judge(&Evidence {
+    let judgement = Box::new(judge(&Evidence {
         experiment,
         rounds: &samples.rounds,
         runs: &samples.runs,
         statuses: &samples.statuses,
         rss_lag,
-    });
+    }));
     let (heap, explanations, inner_loops) = (Vec::new(), Vec::new(), Vec::new());
     Body::Comparison { judgement, memory, heap, explanations, inner_loops }
 }
