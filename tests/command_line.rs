@@ -30,6 +30,7 @@ mod heap;
 mod heap_arrays;
 mod heap_incomplete;
 mod heap_logs;
+mod heap_programs;
 mod heap_types;
 mod heap_types_hidden;
 mod interrupts;

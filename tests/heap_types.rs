@@ -253,39 +253,11 @@ fn structures_of_c_have_their_types_by_malloc_and_calloc_in_every_abi() {
     }
 }
 
-#[test]
-fn without_debug_information_and_source_no_type_of_c_is_output_of() {
-    let lab = Laboratory::new();
-    let [a, b] = [ABIS[0], ABIS[1]].map(|abi| recorded(&lab, "gcc", "types.c", "-O2 -g0", abi));
-    let json = explained(&lab, &a, &b);
-    sums_are_exact(&json);
-    let rows = json["types"]["types"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["type"].is_null() || row["source"] == "library"), "{rows:#?}");
-    let remarks = json["types"]["remarks"].as_array().unwrap();
-    assert!(
-        remarks.iter().any(|remark| remark.as_str().unwrap().contains("no debug information")),
-        "{remarks:?}"
-    );
-}
-
 /// What `explain` remarks on the types of a log.
 pub(crate) fn remarks(lab: &Laboratory, of: &Recorded) -> String {
     let output = lab.widthwise(&["explain", of.log.to_str().unwrap(), "--json"]);
     assert_eq!(output.status, Some(0), "{output:?}");
     output.json()["types"]["remarks"].to_string()
-}
-
-#[test]
-fn a_program_of_numbers_alone_has_debug_information_if_it_was_built_with_it() {
-    let lab = Laboratory::new();
-    lab.write(
-        "numbers.c",
-        "#include <stdlib.h>\nint main(void) {\n    int *a = malloc(400000 * sizeof(int));\n    a[3] = 0;\n    return a[3];\n}\n",
-    );
-    let of = |options| remarks(&lab, &recorded(&lab, "gcc", "numbers.c", options, ABIS[0]));
-    assert_eq!(of("-O0"), "[]");
-    assert!(of("-O0 -g1").contains("has debug information without types"), "{}", of("-O0 -g1"));
-    assert!(of("-O0 -g0").contains("has no debug information"), "{}", of("-O0 -g0"));
 }
 
 #[test]
@@ -516,40 +488,6 @@ fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
             assert_eq!(objects(&json, "void*"), [3 * COUNT, 3 * COUNT], "{context}");
             assert_eq!(row(&json, "later"), known(2 * COUNT, [48, 24], &[("pointers", -24)]), "{context}");
         }
-    }
-}
-
-/// A log has code addresses, and their names are those of the program that is there now.
-#[test]
-fn a_program_that_was_built_again_after_its_recording_has_a_remark() {
-    let lab = Laboratory::new();
-    let recording = recorded(&lab, "gcc", "headers.c", "-O1", ABIS[0]);
-    let words = || -> String { explained(&lab, &recording, &recording).to_string() };
-    let says = "was written after its recording: if it has changed";
-    let before = words();
-    assert!(!before.contains(says));
-    let file = std::fs::File::options().append(true).open(lab.path("headers-c-gcc-O1-x86-64")).unwrap();
-    file.set_modified(std::time::SystemTime::now()).unwrap();
-    let after = words();
-    assert!(after.contains(says));
-}
-
-/// The log says how wide a pointer is.
-#[test]
-fn the_allocators_headers_of_stripped_programs_are_known() {
-    let lab = Laboratory::new();
-    let of = |options: [&str; 2]| {
-        let [a, b] = [(options[0], ABIS[0]), (options[1], ABIS[1])]
-            .map(|(options, abi)| recorded(&lab, "gcc", "headers.c", options, abi));
-        let json = explained(&lab, &a, &b);
-        let parts = json["types"]["allocator"].as_array().unwrap();
-        let headers = parts.iter().find(|part| part["rule"] == "allocator's headers").cloned();
-        headers.map(|part| [part["a"].as_u64().unwrap(), part["b"].as_u64().unwrap()])
-    };
-    let known = of(["-O1", "-O1"]);
-    assert!(known.is_some_and(|[a, b]| a == 2 * b && b > 0), "{known:?}");
-    for options in [["-O1 -s", "-O1 -s"], ["-O1", "-O1 -s"]] {
-        assert_eq!(of(options), known, "{options:?}");
     }
 }
 
