@@ -7,6 +7,7 @@ use crate::comparison::{Comparison, Obstacle, NOTHING_READ};
 use crate::effect::Scale;
 use crate::floor::Floor;
 use crate::power::Projection;
+use crate::rss_lag::RssLag;
 use crate::wording::{departure_text, margin};
 use crate::{Verdict, Word};
 
@@ -146,7 +147,7 @@ pub(crate) fn worded(
         margin: figures.equal_within,
         spread: comparison.spread,
         floor_spread: control.as_ref().ok().and_then(|control| control.spread),
-        error: comparison.rss_lag.map_or(0.0, |lag| lag.share),
+        error: comparison.rss_lag.map_or(0.0, RssLag::share),
     };
     let (word, reason) = match doubt(&figures, comparison, adjusted, floor) {
         None if comparison.interval.estimate < 0.0 => (Word::Lower, None),

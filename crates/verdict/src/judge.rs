@@ -81,7 +81,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .iter()
         .flat_map(|(_, results)| metrics.iter().zip(results))
         .filter(|(metric, _)| metric.name == "max_rss")
-        .filter_map(|(_, result)| Some(result.as_ref().ok()?.rss_lag?.bytes))
+        .filter_map(|(_, result)| Some(result.as_ref().ok()?.rss_lag?.bytes()))
         .reduce(f64::max);
     Judgement { verdicts, typical, comparisons: family.members(), runtime, rss_lag }
 }

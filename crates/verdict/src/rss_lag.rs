@@ -23,9 +23,6 @@ const PAGE: f64 = 4096.0;
 /// How far the accounts of a variant and of the baseline may differ for the same memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RssLag {
-    pub bytes: f64,
-    /// As a fraction of the baseline's figure.
-    pub share: f64,
     /// How many bytes one account may lack.
     lacks: f64,
     /// The baseline's figure.
@@ -58,10 +55,19 @@ impl RssLag {
             _ => return None,
         };
         let lacks = one as f64 * processes;
-        let bytes = (1.0 + TOO_MANY) * lacks;
         let [_, name] = pair;
         let baseline = typical(name, metric)?;
-        (one > 0 && baseline > 0.0).then_some(RssLag { bytes, share: bytes / baseline, lacks, baseline })
+        (one > 0 && baseline > 0.0).then_some(RssLag { lacks, baseline })
+    }
+
+    /// By how many bytes the two accounts may differ for the same memory.
+    pub fn bytes(self) -> f64 {
+        (1.0 + TOO_MANY) * self.lacks
+    }
+
+    /// The same as a fraction of the baseline's figure.
+    pub fn share(self) -> f64 {
+        self.bytes() / self.baseline
     }
 
     /// The least and the most that the ratio of the true figures may be, if that of the accounts is between these.
@@ -74,7 +80,7 @@ impl RssLag {
 
     /// The detection floor with the lag: the ratio of a decrease that no lag explains, as an increase by as much on the log scale.
     pub fn floor(self, floor: f64) -> f64 {
-        (1.0 + floor) / (1.0 - self.share).max(PAGE / self.baseline) - 1.0
+        (1.0 + floor) / (1.0 - self.share()).max(PAGE / self.baseline) - 1.0
     }
 
     /// The verdict with an interval that includes the lag, and without a word that the lag could change. `keeps_open`: the lag is why
@@ -83,7 +89,7 @@ impl RssLag {
         if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
             [verdict.low, verdict.high] = self.bounds([low, high]).map(Some);
         }
-        let bytes = Quantity { value: self.bytes, unit: Unit::Bytes };
+        let bytes = Quantity { value: self.bytes(), unit: Unit::Bytes };
         let title = verdict.metric.title;
         let lag = format!("the kernel's accounts of {title} may differ by {bytes} for the same memory");
         if could_change(&verdict) {
