@@ -22,6 +22,12 @@ impl Thp {
     pub fn find(name: &str) -> Option<Thp> {
         Thp::ALL.into_iter().find(|thp| thp.name() == name)
     }
+
+    /// Whether huge pages may be a reason why two programs differ in resident memory, by their settings where they are known: these
+    /// differ, or they ask for huge pages everywhere.
+    pub fn may_explain_difference(one: Option<Thp>, other: Option<Thp>) -> bool {
+        one != other || one == Some(Thp::Always)
+    }
 }
 
 impl fmt::Display for Thp {

@@ -79,10 +79,16 @@ fn rates(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell) -> Re
         let done = question.plan.work(cell.mode).done(cell.processes);
         sound(runs, cell, Purpose::Timed).map(|a| (a.round, done / (a.elapsed_ns as f64 / SECOND))).collect()
     };
-    let (own, theirs) = (rate(cell), rate(other));
-    let pairs: Vec<(f64, f64)> =
-        own.iter().filter_map(|(round, value)| Some((*value, *theirs.get(round)?))).collect();
+    let pairs: Vec<(f64, f64)> = within_rounds(&rate(cell), &rate(other)).collect();
     ratio(&pairs, terms, &["throughput"])
+}
+
+/// What two cells have in the same rounds.
+fn within_rounds<'a, T: Copy>(
+    own: &'a BTreeMap<u32, T>,
+    theirs: &'a BTreeMap<u32, T>,
+) -> impl Iterator<Item = (T, T)> + 'a {
+    own.iter().filter_map(|(round, value)| Some((*value, *theirs.get(round)?)))
 }
 
 /// The moment of most memory in each memory round of a cell.
@@ -103,9 +109,8 @@ fn memory_ratio(question: Question, runs: &[GroupRun], cell: &Cell, other: &Cell
         return None;
     }
     let memory = |moment: &Moment| moment.tree.filter(|_| has_trees).unwrap_or(moment.pss) as f64;
-    let pairs: Vec<(f64, f64)> = own
-        .iter()
-        .filter_map(|(round, moment)| Some((memory(moment), memory(theirs.get(round)?))))
+    let pairs: Vec<(f64, f64)> = within_rounds(&own, &theirs)
+        .map(|(own, theirs)| (memory(own), memory(theirs)))
         .filter(|(own, theirs)| *own > 0.0 && *theirs > 0.0)
         .collect();
     ratio(&pairs, terms, &["memory"]).ok()

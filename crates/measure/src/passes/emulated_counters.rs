@@ -9,12 +9,11 @@ use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
-use crate::output::digest;
-use crate::output::earlier::Earlier;
 use crate::passes::clock_calls::{self, Calls, Heard, Listener, Uncounted};
 use crate::passes::counted_rounds::CountedRounds;
 use crate::passes::deviations::{self, missing_of, Deviations};
 use crate::passes::emulated_processes::{Extent, Processes};
+use crate::passes::recordings::outputs_differently;
 use crate::passes::valgrind::{self, Tool, SLOWER};
 use crate::plan::{Participant, Plan};
 use crate::rounds::{End, RoundsError};
@@ -122,18 +121,11 @@ fn run(
         return Ok(result);
     }
     heard.processes.hear_errors(&valgrind::ends(&runner.stderr()));
-    let read = || {
-        let stdout = runner.stdout();
-        digest::Reader::default()
-            .digest(&plan.check, &stdout, &start.directory, &Earlier::default(), None)
-            .ok()
-    };
-    let answer = (!plan.check.off).then(read).flatten();
-    let counted = match (&answer, emulation.outputs.get(&participant.name)) {
-        (Some(here), Some(outside)) if here != outside => {
-            Err("under valgrind its output is not what it is outside".to_owned())
-        }
-        _ => counted(&folder, valgrind::runtime_of(start).is_some(), &heard.processes),
+    let outside = emulation.outputs.get(&participant.name).map(String::as_str);
+    let counted = if outputs_differently(plan, participant, outside, runner) {
+        Err("under valgrind its output is not what it is outside".to_owned())
+    } else {
+        counted(&folder, valgrind::runtime_of(start).is_some(), &heard.processes)
     };
     match counted {
         Ok((events, extent)) => {

@@ -62,6 +62,12 @@ struct Dumps {
 /// Functions that execute another program in a process's place: glibc's and musl's.
 pub(super) const EXECUTING: [&str; 4] = ["execve", "__execve", "fexecve", "execveat"];
 
+/// The number that ends where `at` begins: a process, in valgrind's lines.
+fn number_before(line: &str, at: usize) -> Option<u32> {
+    let digits = line[..at].rfind(|one: char| !one.is_ascii_digit()).map_or(0, |before| before + 1);
+    line[digits..at].parse().ok()
+}
+
 /// Whether all counts of a run are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -76,8 +82,7 @@ impl Processes {
     pub fn hear(&mut self, line: &str) {
         // "==7== Parent PID: 6": in the words with which valgrind begins.
         for (at, _) in line.match_indices("== Parent PID: ") {
-            let digits = line[..at].rfind(|one: char| !one.is_ascii_digit()).map_or(0, |before| before + 1);
-            if let Ok(process) = line[digits..at].parse() {
+            if let Some(process) = number_before(line, at) {
                 self.begins(process);
             }
         }
@@ -123,19 +128,15 @@ impl Processes {
     /// "--7-- Start dumping at BB 12 (--dump-before=_Fork)...", and "--7-- Dumping done." (callgrind/dump.c, with `-v -v`).
     fn hear_dump(&mut self, line: &str) {
         const FUNCTION: &str = "(--dump-before=";
-        let process = |at: usize| {
-            let digits = line[..at].rfind(|one: char| !one.is_ascii_digit()).map_or(0, |before| before + 1);
-            line[digits..at].parse::<u32>().ok()
-        };
         for (at, _) in line.match_indices("-- Start dumping at BB ") {
-            let Some(process) = process(at) else { continue };
+            let Some(process) = number_before(line, at) else { continue };
             let dumps = self.dumps.entry(process).or_default();
             let function = line[at..].split_once(FUNCTION).and_then(|(_, rest)| rest.split(')').next());
             dumps.is_part = function.is_some();
             dumps.last = function.map(str::to_owned);
         }
         for (at, _) in line.match_indices("-- Dumping done.") {
-            let Some(process) = process(at) else { continue };
+            let Some(process) = number_before(line, at) else { continue };
             let dumps = self.dumps.entry(process).or_default();
             if dumps.is_part {
                 dumps.parts += 1;

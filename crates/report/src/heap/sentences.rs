@@ -318,7 +318,7 @@ impl Explanation<'_> {
             bytes(summary.resident_bytes),
             bytes(summary.asked_bytes),
             with_mappings(&[self.a], summary.asked_bytes),
-            kept_of_one(summary)
+            kept_of_one(summary, self.a.huge_bytes)
         ))
     }
 
@@ -417,9 +417,16 @@ fn with_mappings(sides: &[&Side], asked: u64) -> &'static str {
     }
 }
 
-/// What the allocator keeps. Allocated memory that is not resident hides some of it.
-fn kept_of_one(summary: &RssSummary) -> String {
+/// What the allocator keeps. Allocated memory that is not resident hides some of it, and a huge page is resident as a whole.
+fn kept_of_one(summary: &RssSummary, huge_bytes: u64) -> String {
     let (kept, untouched) = (bytes(summary.kept_bytes), bytes(summary.untouched_bytes));
+    if huge_bytes > 0 {
+        return format!(
+            "up to {} are in huge pages (2 MiB), which are resident as a whole, so that the readings do not show how much the \
+             allocator keeps",
+            bytes(huge_bytes)
+        );
+    }
     if !is_hidden(summary) {
         return format!("the allocator keeps {kept}");
     }
@@ -462,7 +469,7 @@ enum Cause {
 impl Cause {
     fn of(system: &SystemDifferences, sides: [&Side; 2]) -> Cause {
         let [a, b] = sides.map(|side| side.thp);
-        if a != b || a == Some(Thp::Always) {
+        if Thp::may_explain_difference(a, b) || sides.iter().any(|side| side.huge_bytes > 0) {
             return Cause::HugePages;
         }
         let by = |judged: &Judged| match judged.is_clear() {
@@ -482,8 +489,7 @@ impl Cause {
             Cause::Kept => "The rest is due to the allocator, not to the ABI.",
             Cause::Untouched => "The rest was allocated and never written to: the system gives no memory for it.",
             Cause::HugePages => {
-                "The kernel may give them huge pages (2 MiB), which are resident as a whole: the readings do not tell what the allocator \
-                 keeps and what is never written to."
+                "Huge pages (2 MiB) are resident as a whole: the readings do not show what the allocator keeps and what is never written to."
             }
             Cause::Unknown => {
                 "By the readings, neither keeps more of what was freed, or leaves more untouched, than the other, by more than \
@@ -518,10 +524,15 @@ impl Cause {
                 bytes(system.untouched.b)
             )),
             Cause::HugePages => Some(format!(
-                "The setting of transparent huge pages is {} for {} and {} for {}.",
+                "The setting of transparent huge pages is {} for {} and {} for {}; the most that was read in huge pages is {} of {} and \
+                 {} of {}.",
                 thp(a),
                 a.name,
                 thp(b),
+                b.name,
+                bytes(a.huge_bytes),
+                a.name,
+                bytes(b.huge_bytes),
                 b.name
             )),
             Cause::Unknown => None,
@@ -584,7 +595,7 @@ mod tests {
                 untouched_bytes,
                 ..RssSummary::default()
             };
-            kept_of_one(&summary)
+            kept_of_one(&summary, 0)
         };
         assert_eq!(of(2_000_000, 0), "the allocator keeps 2.00 MB");
         assert_eq!(of(0, 0), "the allocator keeps 0 B");
@@ -592,5 +603,29 @@ mod tests {
         assert!(both.starts_with("the allocator keeps at least 2.00 MB, and at least 20.0 MB of "), "{both}");
         let hidden = of(0, 20_000_000);
         assert!(hidden.contains("do not show how much the allocator keeps"), "{hidden}");
+    }
+
+    #[test]
+    fn no_difference_is_due_to_the_allocator_if_one_side_has_huge_pages() {
+        let system = SystemDifferences {
+            resident: judged(Word::Higher, 400, 600),
+            asked: judged(Word::NoDifference, 400, 400),
+            live: judged(Word::NoDifference, 400, 400),
+            given: Difference::withheld(""),
+            kept: judged(Word::Higher, 0, 200),
+            untouched: judged(Word::NoDifference, 0, 0),
+        };
+        let side = |huge_bytes| Side { huge_bytes, ..Side::default() };
+        assert_eq!(Cause::of(&system, [&side(0), &side(0)]), Cause::Kept);
+        assert_eq!(Cause::of(&system, [&side(0), &side(2 << 20)]), Cause::HugePages);
+    }
+
+    #[test]
+    fn memory_in_huge_pages_is_not_memory_that_the_allocator_keeps() {
+        let summary =
+            RssSummary { resident_bytes: 4_000_000, kept_bytes: 2_000_000, ..RssSummary::default() };
+        let text = kept_of_one(&summary, 4 << 20);
+        assert!(text.starts_with("up to 4.19 MB are in huge pages"), "{text}");
+        assert!(!text.contains("keeps 2.00 MB"), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use super::quantities::{bytes, percent};
 use crate::format::counted;
 
 /// One variant's heap.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Side {
     /// The variant, or the log's file.
     pub name: String,
@@ -45,6 +45,9 @@ pub struct Side {
     /// The variant's setting of transparent huge pages; none where it is not known, as of logs.
     #[serde(skip)]
     pub thp: Option<Thp>,
+    /// The most bytes that were read in huge pages, over its recordings.
+    #[serde(skip)]
+    pub huge_bytes: u64,
     /// Blocks of at least 128 KiB: the number with a mapping of their own, and the number without.
     pub large_blocks: (u64, u64),
     /// Events that were not recorded, for any reason: if there are any, sums and peaks are lower bounds.

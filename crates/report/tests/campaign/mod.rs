@@ -322,23 +322,11 @@ pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
         peak_bytes,
         largest_peak_bytes: peak_bytes,
         peak_blocks: 2,
-        peak_chunk_bytes: 0,
         blocks: 2,
         bytes: peak_bytes,
-        left_blocks: 0,
-        left_bytes: 0,
-        own_mapped_bytes: 0,
-        own_mapped_peak_bytes: 0,
-        incomplete: Vec::new(),
-        system: None,
-        may_copy: false,
-        thp: None,
-        large_blocks: (0, 0),
-        lost_events: 0,
-        broken_stacks: 0,
-        by_process: Vec::new(),
         recordings: vec![once; 3],
         remarks: vec![remark],
+        ..Side::default()
     }
 }
 

@@ -116,7 +116,7 @@ impl Sources<'_> {
         let variants = &self.comparison.campaign.experiment.variants;
         let thp = |name| variants.iter().find(|one| one.name == name).map(|one| one.thp);
         let [a, b] = self.names.map(thp);
-        let asks = a != b || a == Some(Thp::Always);
+        let asks = Thp::may_explain_difference(a, b);
         Some(resident?.map(|side| side.asking_for_huge_pages(asks)))
     }
 

@@ -87,6 +87,7 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
         .zip(recordings)
         .map(|(one, recorded)| RecordingSums { samples: recorded.recording.samples, ..one.side.sums() })
         .collect();
+    let huge_bytes = all.iter().map(|one| one.side.huge_bytes).max().unwrap_or(0);
     let remarks: Vec<String> = all.iter().flat_map(|one| one.side.remarks.iter().cloned()).collect();
     let Some(typical) = typical(&sums) else {
         return Err(Failure::request(format!("{} has no recording", source.name)));
@@ -97,6 +98,7 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
     let One { mut side, profile, program, allocated, largest, addresses, .. } = all.swap_remove(typical);
     side.incomplete = incomplete;
     side.thp = source.thp;
+    side.huge_bytes = huge_bytes;
     side.may_copy |= all_allocated.iter().any(|one| one.may_copy);
     // The remarks name what is wrong with any recording; numbers of processes are other ones each time.
     let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
@@ -216,27 +218,10 @@ fn decode(
 fn empty(name: &str, recording: &Recording) -> Side {
     Side {
         name: name.to_owned(),
-        processes: 0,
-        peak_bytes: 0,
-        peak_blocks: 0,
-        peak_chunk_bytes: 0,
-        largest_peak_bytes: 0,
-        blocks: 0,
-        bytes: 0,
-        left_blocks: 0,
-        left_bytes: 0,
-        own_mapped_bytes: 0,
-        own_mapped_peak_bytes: 0,
         incomplete: recording.failure.iter().cloned().collect(),
-        system: None,
-        may_copy: false,
-        thp: None,
-        large_blocks: (0, 0),
-        lost_events: 0,
-        broken_stacks: 0,
-        by_process: Vec::new(),
-        recordings: Vec::new(),
+        huge_bytes: recording.system.iter().map(|moment| moment.huge).max().unwrap_or(0),
         remarks: recording.remarks.clone(),
+        ..Side::default()
     }
 }
 

@@ -49,6 +49,9 @@ pub struct SystemMoment {
     pub mmapped: u64,
     /// All but the recorder's.
     pub resident: u64,
+    /// Huge pages of the tree. 0 in recordings of earlier versions.
+    #[serde(default)]
+    pub huge: u64,
     /// For how long it is known to be valid, in nanoseconds. Absent in recordings of earlier versions.
     #[serde(default)]
     pub valid_ns: Option<u64>,

@@ -19,6 +19,7 @@ pub fn moments(series: &Series) -> Vec<SystemMoment> {
             heap: of(Class::Heap),
             mmapped: of(Class::Mmapped),
             resident: reading.tree.amounts.resident.saturating_sub(of(Class::Recorder)),
+            huge: reading.tree.huge,
             valid_ns: Some(valid_ns),
         }
     };
@@ -103,6 +104,13 @@ mod tests {
         assert_eq!(held_ns(&series(&[(10, 50)], &[(20, 50), (60, 50), (70, 90), (80, 50)])), 50);
         // The next reading is one more sample of the size.
         assert_eq!(held_ns(&series(&[(10, 50), (40, 50), (90, 80)], &[])), 30);
+    }
+
+    #[test]
+    fn a_moment_has_the_huge_pages_of_its_reading() {
+        let mut series = series(&[(10, 50)], &[]);
+        series.readings[0].tree.huge = 2 << 20;
+        assert_eq!(moments(&series)[0].huge, 2 << 20);
     }
 
     #[test]
