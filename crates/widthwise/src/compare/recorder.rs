@@ -12,7 +12,7 @@ use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::plan::Participant;
 use widthwise_measure::rounds::Next;
 use widthwise_measure::run::result::RunResult;
-use widthwise_report::format::named;
+use widthwise_report::format::{duration, named};
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, judge, power, wording, Evidence, Verdict, FEWEST_PAIRS};
 
@@ -281,11 +281,10 @@ impl<'a> Recorder<'a> {
         let left = elapsed * (rounds / f64::from(self.timed.max(1)) - 1.0);
         let found =
             verdicts.filter_map(|one| power::detectable_after(one, rounds as u32)).reduce(f64::max)?;
-        let left = Duration::from_secs(left.max(0.0).round() as u64);
-        if left.is_zero() {
+        if left < 0.5 {
             return None;
         }
-        let left = widthwise_experiment::duration::text(left);
+        let left = duration(Duration::try_from_secs_f64(left).ok()?);
         Some(format!("; in {left} differences from {} on can be found", wording::share(found)))
     }
 
