@@ -63,6 +63,11 @@ fn a_file_that_is_not_a_program_is_refused_with_a_fix() {
         ("locked", ["locked may not be executed", "chmod +x"]),
         ("./a.out work.c", ["work.c is none", "a source is compared alone"]),
         ("./a.out nosuch", ["nosuch is none", "words after `--` are the program's arguments"]),
+        ("sh", ["sh: there is no such file here", "the command of that name is /"]),
+        (
+            "made --build make",
+            ["the program is the source's folder", "compare . --build … --run {build}/made"],
+        ),
         ("./a.out ./a.out", ["\"./a.out\" is named twice", "program: "]),
     ] {
         lab.compare(words).refuses(2, &expected);

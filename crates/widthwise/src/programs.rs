@@ -44,6 +44,9 @@ pub fn is_spec(program: &str) -> bool {
 /// Adds what the words name to a request; `is_built` and `has_run` say whether there are build and run commands.
 pub fn say(programs: &[String], is_built: bool, has_run: bool, request: &mut Request) -> Result<(), Failure> {
     let location = SourceLocation::Flag("program");
+    if let Some(reason) = programs.iter().find_map(|program| misnamed(program, is_built)) {
+        return Err(Failure::request(reason));
+    }
     match programs {
         [] => Ok(()),
         [program] if is_spec(program) => Ok(()),
@@ -125,6 +128,30 @@ fn kind(program: &str) -> Kind {
         Some((_, interpreter)) => Kind::Script((*interpreter).to_owned()),
         None => Kind::Other,
     }
+}
+
+/// What to write instead of a word that is no file, but a command or a file that the build will make.
+fn misnamed(program: &str, is_built: bool) -> Option<String> {
+    let is_other = is_spec(program) || program.starts_with("debian:");
+    if is_other || program.starts_with(['.', '/']) || bytes::path(program).symlink_metadata().is_ok() {
+        return None;
+    }
+    let shown = bytes::shown(program);
+    if is_built {
+        let run = format!("{{build}}/{shown}");
+        let run = shell_words::quote(&run);
+        return Some(format!(
+            "{shown}: there is no such file; with --build the program is the source's folder, and --run starts what the build \
+             makes: widthwise compare . --build … --run {run}"
+        ));
+    }
+    let path = std::env::var_os("PATH")?;
+    let command = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    let file = command.filter(|_| !program.contains('/'))?;
+    Some(format!(
+        "{shown}: there is no such file here; the command of that name is {}",
+        bytes::shown_path(&file)
+    ))
 }
 
 fn refused(program: &str, kind: &Kind) -> Failure {
