@@ -563,6 +563,40 @@ fn blocks_of_libraries_that_are_loaded_and_unloaded_belong_to_each_library() {
 }
 
 #[test]
+fn a_plugin_of_a_relative_path_is_the_file_that_was_loaded_and_the_recorder_is_in_no_stack() {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("inside")).unwrap();
+    lab.write(
+        "plug.c",
+        "#include <stdlib.h>\nvoid *ask(void) { void *volatile block = malloc(1000); return block; }\n\
+         __attribute__((destructor)) void last(void) { void *volatile block = malloc(2000); (void)block; }\n",
+    );
+    lab.write("other.c", "char room[5000];\nint other(void) { return 1; }\n");
+    lab.write(
+        "opens.c",
+        "#include <dlfcn.h>\n#include <pthread.h>\n#include <stddef.h>\n#include <unistd.h>\n\
+         static void *use(void *module) {\n  return ((void *(*)(void))dlsym(module, \"ask\"))();\n}\n\
+         int main(void) {\n  pthread_t thread;\n  void *block;\n  if (chdir(\"inside\") != 0) return 1;\n\
+           void *module = dlopen(\"./plug.so\", RTLD_NOW);\n  if (module == NULL || chdir(\"/\") != 0) return 2;\n\
+           pthread_create(&thread, NULL, use, module);\n  pthread_join(thread, &block);\n\
+           return block == NULL || dlclose(module);\n}\n",
+    );
+    for (abi, options) in ABIS {
+        lab.gcc(&format!("{options} -O0 -shared -fPIC other.c -o plug.so"));
+        lab.gcc(&format!("{options} -O0 -shared -fPIC plug.c -o inside/plug.so"));
+        lab.gcc(&format!("{options} -O0 -g -pthread opens.c -o opens"));
+        let log = record(&lab, "./opens", &[]).remove(0);
+        let output = lab.widthwise(&["explain", "--folded", "-", log.to_str().unwrap()]);
+        assert_eq!((output.status, output.stderr.as_str()), (Some(0), ""), "{abi}: {output:?}");
+        for (function, bytes) in [("ask", 1000), ("last", 2000)] {
+            let end = format!(";{function} {bytes}");
+            assert!(output.stdout.lines().any(|line| line.ends_with(&end)), "{abi}: {}", output.stdout);
+        }
+        assert!(!output.stdout.contains("hooks.c"), "{abi}: {}", output.stdout);
+    }
+}
+
+#[test]
 fn logs_of_a_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
     let lab = Laboratory::new();
     // A raw system call closes the log's descriptor, and without a campaign no file has a name that both programs know.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use crate::laboratory::{CommandOutput, Laboratory};
-use crate::log_writer::{block, exec, free, number, Described, LogWriter};
+use crate::log_writer::{block, exec, free, module, node, number, Described, LogWriter};
 use serde_json::{json, Value};
 
 fn explained(lab: &Laboratory, words: &[&str]) -> Value {
@@ -134,6 +134,23 @@ fn a_log_gives_the_same_result_in_a_file_of_a_terabyte_and_packed() {
 }
 
 /// The output of `explain` for a file that it refuses.
+#[test]
+fn a_file_in_the_folder_of_explain_is_no_module_of_a_relative_path() {
+    let lab = Laboratory::new();
+    lab.write("plug.c", "int wrong(int n) { __asm__(\".skip 8192\"); return n; }\n");
+    lab.gcc("-g -shared -fPIC plug.c -o plug.so");
+    let mut log = LogWriter::of_one_process();
+    let records = [module(0, 0, 1 << 20, "./plug.so"), node(0, 0x2000), block(8, 1)].concat();
+    log.records(0, 0, 0, &records);
+    put(&lab, "plug.log", &log.file());
+    let reported = explained(&lab, &["plug.log"]);
+    assert_eq!(reported["sites"][0]["function"], "a function without a name", "{reported:#}");
+    assert_eq!(
+        remarks(&reported),
+        ["./plug.so could not be read, so its functions have no names: its recorded path is relative, to a folder that is not known"]
+    );
+}
+
 fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
     let printed = lab.widthwise(&["explain", name]);
     assert_eq!((printed.status, printed.stdout.as_str()), (Some(2), ""), "{printed:?}");

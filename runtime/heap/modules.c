@@ -170,6 +170,65 @@ static void remember(struct stream *stream, struct rule rule) {
     }
 }
 
+static int write_record(struct stream *stream, const struct object *object, const char *name) {
+    uint64_t numbers[3] = {object->bias, object->stretch.low, object->stretch.low + object->stretch.size};
+    return recorder_write_text(stream, LOG_MODULE, 3, numbers, name);
+}
+
+/* The path of the file that is mapped between two addresses; 0: no file is mapped exactly there. The kernel
+ * knows it whatever folder the program has changed to since. The link is read, not followed, which takes
+ * neither a descriptor nor a privilege (proc_map_files_lookup in fs/proc/base.c). */
+static int read_mapped(uintptr_t low, uintptr_t high, char path[PAGE]) {
+    static const char digits[] = "0123456789abcdef", folder[] = "/proc/self/map_files/";
+    char link[sizeof folder + 4 * sizeof(uintptr_t) + 1];
+    memcpy(link, folder, sizeof folder);
+    char *at = link + sizeof folder - 1;
+    for (int i = 0; i < 2; i++) {
+        uintptr_t number = i == 0 ? low : high;
+        int shift = number == 0 ? 0 : (int)(8 * sizeof number) - 4;
+        while (shift > 0 && number >> shift == 0) {
+            shift -= 4;
+        }
+        for (; shift >= 0; shift -= 4) {
+            *at++ = digits[number >> shift & 15];
+        }
+        *at++ = i == 0 ? '-' : 0;
+    }
+    long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PAGE - 1);
+    path[length > 0 ? length : 0] = 0;
+    return path[0] == '/';
+}
+
+struct relative {
+    struct stream *stream;
+    const struct object *object;
+    int is_written;
+};
+
+static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(PAGE - 1); }
+
+/* The dynamic linker keeps a path as the program gave it. One that is relative is replaced by the path of the
+ * file that the module's segments are mapped from. They are described in the first page, as linkers do it, or
+ * the path stays as it is. */
+static void write_relative(void *argument) {
+    struct relative *relative = argument;
+    const struct object *object = relative->object;
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)page_of(object->stretch.low);
+    char path[PAGE];
+    int is_known = 0;
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_phoff < PAGE &&
+        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) <= PAGE) {
+        const ElfW(Phdr) *segments = (const ElfW(Phdr) *)((uintptr_t)header + header->e_phoff);
+        for (int i = 0; i < header->e_phnum && !is_known; i++) {
+            uintptr_t begins = object->bias + (uintptr_t)segments[i].p_vaddr;
+            uintptr_t ends = begins + (uintptr_t)segments[i].p_filesz;
+            is_known =
+                segments[i].p_type == PT_LOAD && read_mapped(page_of(begins), page_of(ends + PAGE - 1), path);
+        }
+    }
+    relative->is_written = write_record(relative->stream, object, is_known ? path : object->name);
+}
+
 /* A module is in the table under the address of its first byte, to which no call returns. */
 static void write_module(struct stream *stream, const struct object *object) {
     if (stream->rule_room != 0 && rule_slot(stream, object->stretch.low)->code != 0) {
@@ -177,8 +236,13 @@ static void write_module(struct stream *stream, const struct object *object) {
     }
     const char *name =
         object->name != NULL && object->name[0] != 0 ? object->name : recorder.process->program;
-    uint64_t numbers[3] = {object->bias, object->stretch.low, object->stretch.low + object->stretch.size};
-    if (recorder_write_text(stream, LOG_MODULE, 3, numbers, name)) {
+    struct relative relative = {stream, object, 0};
+    if (name == object->name && name[0] != '/') {
+        aside_call(write_relative, &relative);
+    } else {
+        relative.is_written = write_record(stream, object, name);
+    }
+    if (relative.is_written) {
         remember(stream, (struct rule){.code = object->stretch.low, .kind = RULE_MODULE});
     }
 }

@@ -70,8 +70,12 @@ impl Stacks {
         module
     }
 
-    /// The stack of a call that returns to `code`, around which is the stack `outer`.
+    /// The stack of a call that returns to `code`, around which is the stack `outer`. The heap recorder is no part of the program: a
+    /// call in it is left out.
     pub fn stack(&mut self, outer: StackId, code: CodeAddress) -> StackId {
+        if code.module.and_then(|module| self.path(module)).is_some_and(is_recorder) {
+            return outer;
+        }
         let node = Node { outer, code };
         if let Some(known) = self.known.get(&node) {
             return *known;
@@ -82,9 +86,14 @@ impl Stacks {
         StackId(number)
     }
 
-    /// The path of an object file.
+    /// The path of an object file, as it was recorded.
     pub fn path(&self, module: ModuleId) -> Option<&str> {
         self.paths.get(module.0 as usize).map(|path| &**path)
+    }
+
+    /// The file to read of an object file. None where the path is relative: the folder that the program was in is not recorded.
+    pub fn file(&self, module: ModuleId) -> Option<&str> {
+        self.path(module).filter(|path| path.starts_with('/'))
     }
 
     /// How many object files there are.
@@ -118,6 +127,11 @@ impl Stacks {
         let node = self.nodes.get(stack.0 as usize).filter(|_| stack > StackId::BROKEN)?;
         Some((node.code, node.outer))
     }
+}
+
+/// Whether an object file is the preloaded heap recorder (`NAME` in `crates/measure/src/passes/heap/recorder.rs`).
+fn is_recorder(path: &str) -> bool {
+    path.ends_with("/libwidthwise-heap.so")
 }
 
 /// Where one object file is loaded.
@@ -168,6 +182,19 @@ impl AddressMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_in_the_recorder_is_left_out_of_a_stack() {
+        let mut stacks = Stacks::default();
+        let (program, recorder) =
+            (stacks.module("/opt/program"), stacks.module("/cache/lib/libwidthwise-heap.so"));
+        let code = |module, address| CodeAddress { module: Some(module), address };
+        let main = stacks.stack(StackId::NONE, code(program, 7));
+        let hook = stacks.stack(main, code(recorder, 8));
+        let inner = stacks.stack(hook, code(program, 9));
+        assert_eq!((hook, stacks.call(inner)), (main, Some((code(program, 9), main))));
+        assert_eq!(stacks.stack(StackId::BROKEN, code(recorder, 8)), StackId::BROKEN);
+    }
 
     fn resolved(map: &AddressMap, address: u64) -> (Option<u32>, u64) {
         let code = map.resolve(address);

@@ -61,6 +61,9 @@ impl Symbols {
         if self.sources.len() >= MOST_MODULES {
             return Err(format!("it is one of more than {MOST_MODULES} files"));
         }
+        if !path.starts_with('/') {
+            return Err("its recorded path is relative, to a folder that is not known".to_owned());
+        }
         // A pipe without a writer would block.
         match std::fs::metadata(path) {
             Ok(data) if data.is_file() => addr2line::Loader::new(path).map_err(|error| error.to_string()),

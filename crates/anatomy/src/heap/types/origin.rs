@@ -21,7 +21,7 @@ const MOST_CALLERS: usize = 4;
 pub struct Call {
     /// The object file, and the address in it.
     pub code: CodeAddress,
-    /// The object file's path; none where no module was recorded.
+    /// The object file's path; none where no module was recorded, or a relative path.
     pub module: Option<Rc<str>>,
     /// The frames: the last one is the function itself.
     pub frames: Rc<[Frame]>,
@@ -104,7 +104,8 @@ fn inner_calls(
         let call = known.entry(code).or_insert_with(|| {
             let path = code.module.and_then(|module| stacks.path(module));
             let (frames, columns) = symbols.frames_and_columns(path, code.address);
-            Call { code, module: path.map(Rc::from), frames: frames.into(), columns: columns.into() }
+            let file = code.module.and_then(|module| stacks.file(module));
+            Call { code, module: file.map(Rc::from), frames: frames.into(), columns: columns.into() }
         });
         let number = inner.len();
         inner.push(call.clone());
