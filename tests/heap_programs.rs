@@ -1,7 +1,9 @@
 //! What `explain` says of a heap whose program has no debug information, or is not the file that was recorded.
 
 use crate::heap_types::{explained, recorded, remarks, sums_are_exact, ABIS};
-use crate::laboratory::Laboratory;
+use crate::laboratory::{output_of, Laboratory};
+use serde_json::Value;
+use std::process::Command;
 
 #[test]
 fn without_debug_information_and_source_no_type_of_c_is_output_of() {
@@ -29,6 +31,45 @@ fn a_program_of_numbers_alone_has_debug_information_if_it_was_built_with_it() {
     assert_eq!(of("-O0"), "[]");
     assert!(of("-O0 -g1").contains("has debug information without types"), "{}", of("-O0 -g1"));
     assert!(of("-O0 -g0").contains("has no debug information"), "{}", of("-O0 -g0"));
+}
+
+#[test]
+fn a_stripped_program_is_named_by_its_separate_file_as_it_would_be_with_its_own_debug_information() {
+    let lab = Laboratory::new();
+    lab.write(
+        "apart.cpp",
+        "#include <cstdlib>\n#include <list>\n#include <unistd.h>\nnamespace {\nstruct Hidden { void *p; long l; char c; };\n\
+         inline Hidden *several(int n) { return (Hidden *)std::malloc(n * sizeof(Hidden)); }\n}\n\
+         int main() {\n  auto &all = *new std::list<Hidden>;\n  for (int i = 0; i < 1000; i++) all.emplace_back();\n\
+           _exit(several(100) == nullptr);\n}\n",
+    );
+    let of = recorded(&lab, "cc", "apart.cpp", "-O2 -g", ABIS[0]);
+    let explained = || {
+        let output = lab.widthwise(&["explain", of.log.to_str().unwrap(), "--json"]);
+        assert_eq!(output.status, Some(0), "{output:?}");
+        output.json()
+    };
+    let whole = explained();
+    let function = |json: &Value| json["sites"].to_string().contains("(anonymous namespace)::several");
+    assert!(
+        function(&whole) && whole["types"].to_string().contains("(anonymous namespace)::Hidden"),
+        "{whole:#}"
+    );
+    // The laboratory's gcc would keep it for other tests.
+    let program = of.log.with_extension("");
+    let written = program.metadata().unwrap().modified().unwrap();
+    let name = program.to_str().unwrap();
+    let run = |words: &[&str]| {
+        let ended = output_of(Command::new(words[0]).args(&words[1..]).current_dir(lab.path(".")));
+        assert_eq!(ended.status, Some(0), "{words:?}: {ended:?}");
+    };
+    run(&["objcopy", "--only-keep-debug", name, "apart.debug"]);
+    run(&["objcopy", "--strip-all", "--add-gnu-debuglink=apart.debug", name]);
+    std::fs::File::options().write(true).open(&program).unwrap().set_modified(written).unwrap();
+    assert_eq!(explained(), whole);
+    std::fs::write(lab.path("apart.debug"), "another file").unwrap();
+    let remarks = explained()["a"]["remarks"].to_string();
+    assert!(remarks.contains("its debug information is in apart.debug, which is not found"), "{remarks}");
 }
 
 /// A log has code addresses, and their names are those of the program that is there now.

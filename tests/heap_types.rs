@@ -21,7 +21,7 @@ pub(crate) const ABIS: [(&str, &str); 3] = [
 
 /// A recorded program.
 pub(crate) struct Recorded {
-    log: PathBuf,
+    pub(crate) log: PathBuf,
     printed: Vec<i64>,
 }
 

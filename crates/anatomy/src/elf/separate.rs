@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use memmap2::Mmap;
+
 use super::named::Named;
 use super::{section_type, Elf, Symbol};
 
@@ -49,6 +51,66 @@ pub fn candidates(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, 
     found
 }
 
+/// The file with the debug information of a file that has none; none where no file is the one that it names.
+pub fn find(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, u32)>) -> Option<PathBuf> {
+    let is_it = |candidate: &Candidate| {
+        mapped(&candidate.path).is_some_and(|map| {
+            let has_units = |elf: Elf| {
+                // Another build may have its file in the place of one that only the build ID names.
+                elf.has_units() && (candidate.crc.is_some() || elf.build_id() == build_id)
+            };
+            Elf::read(&map).is_ok_and(has_units) && candidate.is_it(&map)
+        })
+    };
+    candidates(program, build_id, link).into_iter().find(is_it).map(|candidate| candidate.path)
+}
+
+/// Where the debug information of a linked file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebugFiles {
+    /// The file itself, or its separate file.
+    pub main: PathBuf,
+    /// What several files share (dwz), if it is there.
+    pub supplementary: Option<PathBuf>,
+    /// The separate file that it names, if none is the one.
+    pub missing: Option<PathBuf>,
+}
+
+impl DebugFiles {
+    /// Of a file; itself where it cannot be read.
+    pub fn of(path: &Path) -> DebugFiles {
+        let mut files = DebugFiles { main: path.to_owned(), supplementary: None, missing: None };
+        let Some(map) = mapped(path) else { return files };
+        let Ok(elf) = Elf::read(&map) else { return files };
+        if !elf.has_units() {
+            let link = elf.debug_link();
+            let named = link.as_ref().map(|(name, crc)| (name.as_path(), *crc));
+            match find(path, elf.build_id(), named) {
+                Some(separate) => files.main = separate,
+                None => files.missing = link.map(|(name, _)| name),
+            }
+        }
+        let beside = files.main.parent().unwrap_or(Path::new("."));
+        let shared = if files.main == path {
+            elf.debug_alternative()
+        } else {
+            mapped(&files.main).and_then(|map| Elf::read(&map).ok()?.debug_alternative())
+        };
+        files.supplementary = shared.map(|name| beside.join(name)).filter(|path| path.is_file());
+        files
+    }
+}
+
+/// A regular file's bytes. A pipe without a writer would block.
+fn mapped(path: &Path) -> Option<Mmap> {
+    if !path.is_file() {
+        return None;
+    }
+    let file = std::fs::File::open(path).ok()?;
+    // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
+    unsafe { Mmap::map(&file) }.ok()
+}
+
 impl<'a> Elf<'a> {
     /// The build ID, which the program and the file have in common.
     pub fn build_id(&self) -> Option<&'a [u8]> {
@@ -71,10 +133,24 @@ impl<'a> Elf<'a> {
         Some((PathBuf::from(std::ffi::OsStr::from_bytes(&link[..length])), crc))
     }
 
+    /// The name of the file that shares debug information with others (dwz), which `.gnu_debugaltlink` has.
+    pub fn debug_alternative(&self) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        let link = self.data(self.section(".gnu_debugaltlink")?);
+        let length = link.iter().position(|byte| *byte == 0).filter(|length| *length > 0)?;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(&link[..length])))
+    }
+
+    /// Whether it has debug information of its own.
+    pub fn has_units(&self) -> bool {
+        [".debug_info", ".zdebug_info", ".debug_types", ".zdebug_types"]
+            .iter()
+            .any(|name| self.section(name).is_some_and(|section| section.size > 0))
+    }
+
     /// Whether symbols or debug information may be elsewhere: it lacks a symbol table, or units.
     pub fn is_stripped(&self) -> bool {
-        !self.has_symbol_table()
-            || self.section(".debug_info").is_none() && self.section(".zdebug_info").is_none()
+        !self.has_symbol_table() || !self.has_units()
     }
 
     /// Whether it has more than the dynamic linker's symbols.

@@ -1,13 +1,16 @@
 //! Names for code addresses: functions, also inlined ones, with file and line, from the modules' debug information.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use addr2line::Loader;
 use rustc_hash::FxHashMap;
 
+use crate::elf::separate::DebugFiles;
 use crate::function_name::without_parameters;
 use crate::heap::unlinked::Unlinked;
 use crate::names::{self, demangled, plain, without_result};
+use widthwise_heap_log::headers;
 use widthwise_heap_log::history::History;
 use widthwise_heap_log::profile::{Frame, Gathering, Profile, Values};
 use widthwise_heap_log::stacks::{CodeAddress, StackId, Stacks};
@@ -22,10 +25,31 @@ const MOST_MODULES: usize = 4096;
 
 /// A module. Its debug information is read at the first use.
 struct Source {
-    loader: Option<addr2line::Loader>,
+    loader: Option<Loader>,
+    /// The symbols of the module itself, where its debug information is in a separate file.
+    own: Option<Loader>,
+    /// The file with its debug information.
+    file: PathBuf,
     name: String,
     /// Read where a function of C++ has its last word alone as its name.
     unlinked: OnceCell<Unlinked>,
+}
+
+impl Source {
+    /// The symbol at an address. A separate file may have debug information alone.
+    fn symbol(&self, address: u64) -> Option<&str> {
+        let mut loaders = self.loader.iter().chain(&self.own);
+        loaders.find_map(|loader| loader.find_symbol(address))
+    }
+}
+
+/// Reads debug information. If what several files share cannot be read, the rest is.
+fn loader(files: &DebugFiles) -> Result<Loader, Box<dyn std::error::Error>> {
+    let whole = files.supplementary.as_ref().map(|shared| Loader::new_with_sup(&files.main, Some(shared)));
+    match whole {
+        Some(Ok(loader)) => Ok(loader),
+        _ => Loader::new(&files.main),
+    }
 }
 
 /// Names code addresses. Modules are read once each.
@@ -42,22 +66,26 @@ impl Symbols {
             let name = Path::new(path)
                 .file_name()
                 .map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
-            let loader = match self.load(path) {
-                Ok(loader) => Some(loader),
+            let read = self.load(path);
+            let source = match read {
+                Ok((file, loader, own)) => {
+                    Source { loader: Some(loader), own, file, name, unlinked: OnceCell::new() }
+                }
                 Err(reason) => {
                     // The kernel's own module (vDSO) is in no file.
                     if !path.starts_with("linux-") {
                         self.unread.push((path.to_owned(), reason));
                     }
-                    None
+                    Source { loader: None, own: None, file: PathBuf::new(), name, unlinked: OnceCell::new() }
                 }
             };
-            self.sources.insert(path.to_owned(), Source { loader, name, unlinked: OnceCell::new() });
+            self.sources.insert(path.to_owned(), source);
         }
         &self.sources[path]
     }
 
-    fn load(&self, path: &str) -> Result<addr2line::Loader, String> {
+    /// The file with the debug information, which is read, and the symbols of the module itself where that is another file.
+    fn load(&self, path: &str) -> Result<(PathBuf, Loader, Option<Loader>), String> {
         if self.sources.len() >= MOST_MODULES {
             return Err(format!("it is one of more than {MOST_MODULES} files"));
         }
@@ -66,10 +94,21 @@ impl Symbols {
         }
         // A pipe without a writer would block.
         match std::fs::metadata(path) {
-            Ok(data) if data.is_file() => addr2line::Loader::new(path).map_err(|error| error.to_string()),
-            Ok(_) => Err("it is no regular file".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(data) if data.is_file() => {}
+            Ok(_) => return Err("it is no regular file".to_owned()),
+            Err(error) => return Err(error.to_string()),
         }
+        let files = DebugFiles::of(Path::new(path));
+        // Libraries of the C library and of the compiler keep their public names: one ABI may have a separate file, and another none.
+        let is_library = path.rsplit('/').next().is_some_and(headers::is_library_module);
+        if files.main != Path::new(path) && !is_library {
+            if let (Ok(loader), Ok(own)) = (loader(&files), Loader::new(path)) {
+                return Ok((files.main, loader, Some(own)));
+            }
+        }
+        let supplementary = files.supplementary.filter(|_| files.main == Path::new(path));
+        let own = DebugFiles { main: path.into(), supplementary, missing: None };
+        loader(&own).map(|loader| (own.main, loader, None)).map_err(|error| error.to_string())
     }
 
     /// The frames of a call that returns to `address` of the object file at `module`, the innermost first: the last one is
@@ -126,7 +165,7 @@ impl Symbols {
             }
             if let Some(inlined) = frames.len().checked_sub(1) {
                 for number in words.into_iter().filter(|number| *number < inlined) {
-                    let unlinked = source.unlinked.get_or_init(|| Unlinked::read(module));
+                    let unlinked = source.unlinked.get_or_init(|| Unlinked::read(&source.file));
                     let function = &mut frames[number].function;
                     *function = unlinked
                         .name(address, inlined - 1 - number, function)
@@ -134,13 +173,13 @@ impl Symbols {
                 }
             }
             if let Some(last) = frames.last_mut() {
-                let symbol = loader.find_symbol(address);
-                last.function = symbol
+                last.function = source
+                    .symbol(address)
                     .and_then(|name| whole_name(&last.function, name))
                     .unwrap_or_else(|| std::mem::take(&mut last.function));
             }
             if frames.is_empty() {
-                if let Some(name) = loader.find_symbol(address) {
+                if let Some(name) = source.symbol(address) {
                     frames.push(Frame {
                         function: demangled(name),
                         ..unnamed(return_address, source.name.clone())

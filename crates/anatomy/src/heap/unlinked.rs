@@ -2,6 +2,7 @@
 //! namespace in GCC's.
 
 use std::fs::File;
+use std::path::Path;
 
 use crate::debug::{self, Sections};
 use crate::elf::Elf;
@@ -17,12 +18,12 @@ pub(super) struct Unlinked {
 }
 
 impl Unlinked {
-    /// Of a file; nothing of one that cannot be read.
-    pub fn read(path: &str) -> Unlinked {
+    /// Of a file with debug information; nothing of one that cannot be read.
+    pub fn read(path: &Path) -> Unlinked {
         Self::of(path).unwrap_or_default()
     }
 
-    fn of(path: &str) -> Option<Unlinked> {
+    fn of(path: &Path) -> Option<Unlinked> {
         let file = File::open(path).ok()?;
         // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
         let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;

@@ -201,11 +201,8 @@ impl ObjectFile {
     /// The file that the debug information of a stripped file was moved to.
     pub fn separate(&self) -> Option<ObjectFile> {
         let link = self.debug_link.as_ref().map(|(name, crc)| (name.as_path(), *crc));
-        let candidates = separate::candidates(&self.path, self.build_id.as_deref(), link);
-        candidates.iter().find_map(|candidate| {
-            let file = ObjectFile::open(&candidate.path, Purpose::Program).ok()?;
-            (file.has_types() && candidate.is_it(&file.contents)).then_some(file)
-        })
+        let found = separate::find(&self.path, self.build_id.as_deref(), link)?;
+        ObjectFile::open(&found, Purpose::Program).ok().filter(ObjectFile::has_types)
     }
 }
 

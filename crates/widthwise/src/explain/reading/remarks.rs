@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use widthwise_anatomy::elf::separate::DebugFiles;
 use widthwise_anatomy::heap::executed::{without_log, Executing};
 use widthwise_anatomy::heap::{Header, Profile};
 use widthwise_anatomy::layout;
@@ -109,6 +110,12 @@ pub fn without_names(profile: &Profile, program: &str, path: &Path) -> Option<St
     let missing = layout::missing_split(path);
     if !missing.is_empty() {
         return Some(format!("{program}: {}; the lines of its functions are not known", missing.join("; ")));
+    }
+    if let Some(separate) = DebugFiles::of(path).missing {
+        return Some(format!(
+            "{program}: its debug information is in {}, which is not found or of another build; the lines of its functions are not known",
+            separate.display()
+        ));
     }
     Some(match own().any(|frame| !frame.function.starts_with("0x")) {
         true => format!("{program} was built without -g: the lines of its functions are not known"),
