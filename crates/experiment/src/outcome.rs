@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Why emulated counts of a process are lower bounds, as what it does.
+pub const LOST_BY_EXECVE: &str =
+    "executes another program in its place (execve), and valgrind does not write what it counted before";
+
 /// Where one reading came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use widthwise_experiment::metric::{Family, ON_MACHINE};
 use widthwise_experiment::model::Estimator;
-use widthwise_experiment::outcome::Source;
+use widthwise_experiment::outcome::{Source, LOST_BY_EXECVE};
 use widthwise_experiment::{Experiment, Metric, VariantStatus};
 
 use crate::autocorrelation::inflation;
@@ -189,9 +189,7 @@ pub(crate) fn compare(
     let rng = Rng::named(experiment.seed, &[variant, metric.name]);
     let comparison = match &pairs.extremes {
         None => estimated(experiment, &pairs, count, rng)?,
-        Some(extremes) if extremes.are_open() => {
-            return Err(Obstacle::Withheld(why_open(metric).to_owned(), count))
-        }
+        Some(extremes) if extremes.are_open() => return Err(Obstacle::Withheld(why_open(metric), count)),
         Some(Extremes { lowest, highest }) => {
             let side = |values: &Vec<Pair>| {
                 let pairs = Pairs { values: values.clone(), ..pairs.clone() };
@@ -220,8 +218,8 @@ fn no_time(experiment: &Experiment, variant: &str, metric: Metric) -> Option<Str
 }
 
 /// Why amounts without an upper bound are not compared.
-fn why_open(metric: Metric) -> &'static str {
-    match metric.name {
+fn why_open(metric: Metric) -> String {
+    let reason = match metric.name {
         "peak_virtual" => {
             "in some of its runs, or of the baseline's, an execve replaced a larger image, and nothing has the peak of \
              that image's address space"
@@ -231,14 +229,14 @@ fn why_open(metric: Metric) -> &'static str {
              those"
         }
         _ if metric.can_be_emulated() => {
-            "in some of its runs, or of the baseline's, a process executes another program in its place (execve), and \
-             valgrind does not write what it counted before"
+            return format!("in some of its runs, or of the baseline's, a process {LOST_BY_EXECVE}");
         }
         _ => {
             "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
              much"
         }
-    }
+    };
+    reason.to_owned()
 }
 
 /// The comparison that pairs of one value each yield.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use widthwise_experiment::outcome::{Ending, Reading, Source};
+use widthwise_experiment::outcome::{Ending, Reading, Source, LOST_BY_EXECVE};
 use widthwise_experiment::Metric;
 
 use crate::comparison::CampaignObserver;
@@ -151,11 +151,8 @@ fn open_above(result: &mut RunResult) {
     for reading in result.sample.values_mut() {
         reading.upper = Some(f64::INFINITY);
     }
-    result.remarks.push(
-        "has emulated counts that are lower bounds: a process of it executes another program in its place (execve), and \
-         valgrind does not write what it counted before"
-            .to_owned(),
-    );
+    let remark = format!("has emulated counts that are lower bounds: a process of it {LOST_BY_EXECVE}");
+    result.remarks.push(remark);
 }
 
 /// Whether a metric of what is executed is among these.

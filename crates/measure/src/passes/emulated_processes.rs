@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use widthwise_experiment::outcome::LOST_BY_EXECVE;
 use widthwise_machine::valgrind::of_itself;
 
 use crate::passes::callgrind_parts::Part;
@@ -195,11 +196,7 @@ impl Processes {
                 .to_owned());
         }
         if self.dumps.values().any(|dumps| dumps.is_replaced) {
-            return Err(
-                "a process of it executes another program in its place (execve), and valgrind does not write what it \
-                 counted before"
-                    .to_owned(),
-            );
+            return Err(format!("a process of it {LOST_BY_EXECVE}"));
         }
         Ok(())
     }
