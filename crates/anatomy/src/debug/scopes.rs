@@ -3,7 +3,10 @@
 use gimli::{Dwarf, UnitOffset};
 use rustc_hash::FxHashMap;
 
-use super::sections::{text, Slice};
+use super::sections::{text, Slice, LONGEST};
+
+/// The most bytes of the names of one unit's scopes. A hostile unit has a scope in few bytes, and each may have the same long name.
+const MOST_BYTES: usize = 64 << 20;
 
 type Unit<'a> = gimli::Unit<Slice<'a>>;
 
@@ -13,6 +16,8 @@ pub(super) struct Scopes {
     scopes: Vec<Scope>,
     /// The scope of each function in one, by the place of its entry in the unit.
     of_functions: FxHashMap<usize, usize>,
+    /// Of all names together.
+    bytes: usize,
 }
 
 struct Scope {
@@ -61,18 +66,30 @@ impl Scopes {
                 }
             }
             let name = name.or_else(|| is_namespace.then(|| b"(anonymous namespace)".to_vec()));
-            self.scopes.push(Scope { name, outer });
+            self.add(name, outer);
             inside.push((depth, self.scopes.len() - 1));
         }
         Ok(())
     }
 
-    /// The name of the function at that place of the unit with all scopes in front; none where a scope has no name.
+    fn add(&mut self, name: Option<Vec<u8>>, outer: Option<usize>) {
+        self.bytes = self.bytes.saturating_add(name.as_ref().map_or(0, Vec::len));
+        self.scopes.push(Scope { name: name.filter(|_| self.bytes <= MOST_BYTES), outer });
+    }
+
+    /// The name of the function at that place of the unit with all scopes in front; none where a scope has no name, or the whole is
+    /// longer than texts are read.
     pub fn qualified(&self, place: usize, name: &[u8]) -> Option<Vec<u8>> {
         let mut parts = vec![name];
+        let mut length = name.len();
         let mut at = self.of_functions.get(&place).copied();
         while let Some(scope) = at {
-            parts.push(self.scopes[scope].name.as_deref()?);
+            let outer = self.scopes[scope].name.as_deref()?;
+            length += outer.len() + 2;
+            if length > LONGEST {
+                return None;
+            }
+            parts.push(outer);
             at = self.scopes[scope].outer;
         }
         parts.reverse();
@@ -94,4 +111,29 @@ fn is_of_c(unit: &Unit) -> bool {
                 | gimli::DW_LANG_Mips_Assembler
         ))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scopes of one name, each in the one before, with a function in the last.
+    fn nested(depth: usize, name: &[u8]) -> Scopes {
+        let mut scopes = Scopes::default();
+        for scope in 0..depth {
+            scopes.add(Some(name.to_vec()), scope.checked_sub(1));
+        }
+        scopes.of_functions.insert(7, depth - 1);
+        scopes
+    }
+
+    #[test]
+    fn a_name_in_endless_scopes_has_no_qualified_form_and_their_names_have_a_limit() {
+        assert_eq!(nested(2, b"a").qualified(7, b"f").as_deref(), Some(&b"a::a::f"[..]));
+        assert_eq!(nested(100_000, b"a").qualified(7, b"f"), None);
+        assert_eq!(nested(100_000, b"").qualified(7, b"f"), None);
+        let kept = |scopes: &Scopes| scopes.scopes.iter().filter_map(|scope| scope.name.as_ref()).count();
+        let many = nested(MOST_BYTES / LONGEST + 9, &[b'a'; LONGEST]);
+        assert_eq!(kept(&many), MOST_BYTES / LONGEST);
+    }
 }

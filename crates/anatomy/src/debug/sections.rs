@@ -115,7 +115,7 @@ fn code(elf: &Elf) -> Vec<Range<u64>> {
 }
 
 /// Longer texts are cut.
-const LONGEST: usize = 16 << 10;
+pub(super) const LONGEST: usize = 16 << 10;
 
 /// The text of an attribute.
 pub(super) fn text<'a>(
