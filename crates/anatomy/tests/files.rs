@@ -9,6 +9,7 @@ mod programs;
 mod code_classes;
 mod heap_callers;
 mod hostile_log;
+mod layout_alignments;
 mod layout_causes;
 mod layout_compilers;
 mod layout_formats;

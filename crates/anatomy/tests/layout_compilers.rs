@@ -48,7 +48,7 @@ struct Shape {
 }
 
 /// A better order, if one is known.
-fn better_order(
+pub(crate) fn better_order(
     baseline: &layout::Layouts,
     a: layout::TypeId,
     variant: &layout::Layouts,
@@ -189,7 +189,7 @@ fn program(shapes: &[Shape]) -> (String, Vec<Question>) {
     (text, questions)
 }
 
-fn type_named(layouts: &Layouts, name: &str) -> TypeId {
+pub(crate) fn type_named(layouts: &Layouts, name: &str) -> TypeId {
     let found = layout::drawing::find(layouts, name);
     found.unwrap_or_else(|others| panic!("{name} is none of the types, or several: {others:?}"))
 }

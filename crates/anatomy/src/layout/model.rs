@@ -38,6 +38,8 @@ pub struct Layouts {
 #[derive(Debug, Clone)]
 pub(crate) struct Derived {
     alignment: u64,
+    /// Whether that follows from what debug information says.
+    has_known_alignment: bool,
     nonvirtual_end: u64,
     /// The least and the most bytes from the beginning of an object that a member beside it cannot have, if members may overlap.
     own_bytes: [u64; 2],
@@ -52,6 +54,7 @@ impl Derived {
         let own_bytes = [size; 2];
         Derived {
             alignment,
+            has_known_alignment: true,
             nonvirtual_end: size,
             own_bytes,
             may_be_empty: false,
@@ -330,6 +333,12 @@ impl Layouts {
         self.derived_of(aggregate).alignment
     }
 
+    /// Whether the alignment of an aggregate is known, and those of its members are. `__attribute__((aligned(2)))` has no effect on an
+    /// `int` unless it is packed, too: Clang notes the 2 in either case.
+    pub(crate) fn has_known_alignment(&self, aggregate: &Aggregate) -> bool {
+        self.derived_of(aggregate).has_known_alignment
+    }
+
     /// Computes what follows from the types. Each type stands behind those that it contains.
     pub(crate) fn derive(&mut self) {
         self.derived = Vec::with_capacity(self.types.len());
@@ -344,8 +353,9 @@ impl Layouts {
                 }
                 Type::Typedef { target, .. } => self.derived[target.0 as usize].clone(),
                 Type::Array { element, size, .. } => {
-                    let Derived { alignment, destructor, .. } = self.derived[element.0 as usize];
-                    Derived::plain(alignment, *size, destructor)
+                    let Derived { alignment, has_known_alignment, destructor, .. } =
+                        self.derived[element.0 as usize];
+                    Derived { has_known_alignment, ..Derived::plain(alignment, *size, destructor) }
                 }
                 Type::Aggregate(aggregate) => {
                     let mut of = self.derived_of(aggregate);
@@ -372,6 +382,7 @@ impl Layouts {
                 of.destructor = of.destructor.max(below.destructor);
             }
             let mut own = member.explicit_alignment.unwrap_or(below.alignment);
+            of.has_known_alignment &= below.has_known_alignment && own >= below.alignment;
             of.is_dynamic |= match member.role {
                 Role::VirtualTable | Role::VirtualBase => true,
                 Role::Base => below.is_dynamic,
@@ -397,6 +408,7 @@ impl Layouts {
             }
             of.alignment = of.alignment.max(own);
         }
+        of.has_known_alignment &= aggregate.explicit_alignment.is_none_or(|own| own >= of.alignment);
         of.alignment = match aggregate.explicit_alignment {
             Some(alignment) => alignment.max(1),
             None => of.alignment.min(largest_power(aggregate.size)),

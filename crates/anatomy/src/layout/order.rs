@@ -167,7 +167,8 @@ fn name_members(layouts: &Layouts, of: &Aggregate, names: &mut Vec<String>, left
 
 fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movable> {
     let is_large = of.size > LARGEST || of.members.len() > MOST_MEMBERS;
-    if of.kind == Kind::Union || of.explicit_alignment.is_some() || is_large {
+    // gcc notes the alignment of a structure also where it is that of a member with `alignas`.
+    if of.kind == Kind::Union || !layouts.has_known_alignment(of) || is_large {
         return None;
     }
     let mut left = MOST_MEMBERS;
