@@ -1,7 +1,9 @@
 //! A program's allocations, their stacks and lifetimes, from the logs of `runtime/heap`.
 
+mod allocating_functions;
 pub mod completeness;
 pub mod composition;
+mod pools;
 pub mod rss_against_heap;
 pub mod site;
 pub mod symbols;

@@ -1,14 +1,13 @@
 //! Wrappers of the allocator, through which a program allocates nearly all of its memory: `xmalloc`, a class's `operator new`.
-//! Their callers are the useful sites. A pool that asks for chunks of one size is none: its callers take objects out of them.
+//! Their callers are the useful sites. A pool is none.
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
-
 use crate::function_name::without_parameters;
-use crate::heap::site::{self, Program, Site};
-use widthwise_heap_log::profile::{Frame, Profile};
-use widthwise_heap_log::sizes::Sizes;
+use crate::heap::allocating_functions::{callers, is_allocator, sizes};
+use crate::heap::pools;
+use crate::heap::site::{self, Site};
+use widthwise_heap_log::profile::Profile;
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
@@ -24,8 +23,10 @@ pub struct Wrapper {
     pub function: String,
     /// Its share of the bytes at the peak, 0 to 1.
     pub share: f64,
-    /// Whether its name is that of an allocating function.
+    /// Whether its callers are the sites: its name is that of an allocating function, and it is no pool.
     pub is_thin: bool,
+    /// Of a pool: the bytes of the chunks that it takes for all of its callers.
+    pub chunk: Option<u64>,
 }
 
 /// The wrappers of a profile beside those that are `given`, the innermost first: those with an allocating function's name, alone or
@@ -52,10 +53,11 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
             break;
         }
         let outside = [through.clone(), vec![function.clone()]].concat();
-        let callers = callers(profile, program, [&through, &outside], &function);
+        let callers = callers(profile, program, [&through, &outside], is_of(&function));
+        let chunk = pools::chunk(profile, program, &through, &sites, &function);
         through = outside;
-        let is_thin = is_allocator(&function) && !(is_pool(&function) && asks_for_chunks(&sites, &function));
-        pending.push(Wrapper { function, share, is_thin });
+        let is_thin = is_allocator(&function) && chunk.is_none();
+        pending.push(Wrapper { function, share, is_thin, chunk });
         match callers.as_slice() {
             [_, _, ..] => found.append(&mut pending),
             [only] if is_allocator(&only.function) => {}
@@ -78,33 +80,19 @@ pub fn find_in_all<'r>(
     let mut all: Vec<Wrapper> = Vec::new();
     for wrapper in recordings.flat_map(|(profile, program)| find(profile, program, given)) {
         match all.iter_mut().find(|known| known.function == wrapper.function) {
-            Some(known) => known.is_thin &= wrapper.is_thin,
+            Some(known) => {
+                known.is_thin &= wrapper.is_thin;
+                known.chunk = known.chunk.or(wrapper.chunk);
+            }
             None => all.push(wrapper),
         }
     }
     all
 }
 
-/// Whether a function has the name of one that takes objects out of chunks, which it allocates itself.
-fn is_pool(function: &str) -> bool {
-    let name = function.to_lowercase();
-    ["pool", "arena", "slab", "chunk", "obstack", "palloc"].iter().any(|word| name.contains(word))
-}
-
-/// Whether a function asks for blocks of one large size, such as a pool does. The caller for whom a chunk is allocated is chance.
-fn asks_for_chunks(sites: &[Site], function: &str) -> bool {
-    const SMALLEST_CHUNK: u64 = 1024;
-    sizes(sites, function).only().is_some_and(|size| size >= SMALLEST_CHUNK)
-}
-
-/// The sizes of the blocks that a function asks for.
-fn sizes(sites: &[Site], function: &str) -> Sizes {
-    let mut sizes = Sizes::default();
-    sites
-        .iter()
-        .filter(|site| without_parameters(&site.function) == function)
-        .for_each(|site| sizes.add(site.values.sizes));
-    sizes
+/// Whether a site is in a function of that name.
+fn is_of(function: &str) -> impl Fn(&Site) -> bool + '_ {
+    move |site| without_parameters(&site.function) == function
 }
 
 /// The program's functions, each with its share of the bytes at the peak.
@@ -143,12 +131,13 @@ fn named_as_allocators(profile: &Profile, program: &str, sites: &[Site], through
         let outside = [through, &[function.to_owned()]].concat();
         is_allocator(function)
             && sizes(sites, function).are_several()
-            && callers(profile, program, [through, &outside], function).len() > 1
+            && callers(profile, program, [through, &outside], is_of(function)).len() > 1
+            && pools::chunk(profile, program, through, sites, function).is_none()
     };
     let mut found: Vec<Wrapper> = shares(sites)
         .into_iter()
         .filter(|(function, share)| *share > 0.0 && passes_on(function))
-        .map(|(function, share)| Wrapper { function: function.to_owned(), share, is_thin: true })
+        .map(|(function, share)| Wrapper { function: function.to_owned(), share, is_thin: true, chunk: None })
         .collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
     found
@@ -172,31 +161,9 @@ fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[Strin
     let (function, share) = largest(sites).filter(|(function, share)| *share > HALF && function != "main")?;
     let outside = [through, std::slice::from_ref(&function)].concat();
     let passes_on = sizes(sites, &function).are_several()
-        && callers(profile, program, [through, &outside], &function).len() > 1;
-    passes_on.then_some(Wrapper { function, share, is_thin: false })
-}
-
-/// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function if these
-/// wrappers are left out, and outside of it if those are. What has no caller in the program stays at its own lines.
-fn callers(profile: &Profile, program: &str, [inside, outside]: [&[String]; 2], function: &str) -> Vec<Site> {
-    let (inside, outside) = (Program::of(profile, program, inside), Program::of(profile, program, outside));
-    let mut known = FxHashSet::default();
-    let mut found = Vec::new();
-    for sample in profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0) {
-        let frames: Vec<&Frame> =
-            sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
-        if without_parameters(&site::of_frames(&frames, sample.values, &inside).function) != function {
-            continue;
-        }
-        let caller = site::of_frames(&frames, sample.values, &outside);
-        if caller.module == program
-            && without_parameters(&caller.function) != function
-            && known.insert(caller.own_key())
-        {
-            found.push(caller);
-        }
-    }
-    found
+        && callers(profile, program, [through, &outside], is_of(&function)).len() > 1;
+    let chunk = pools::chunk(profile, program, through, sites, &function);
+    passes_on.then_some(Wrapper { function, share, is_thin: false, chunk })
 }
 
 /// Whether a function, or the only caller of it and so on, has several callers: then it passes requests on to a wrapper.
@@ -205,33 +172,18 @@ fn has_several_callers(profile: &Profile, program: &str, through: &[String], fun
     let mut function = without_parameters(&function.function).to_owned();
     for _ in 0..DEEPEST {
         let outside = [inside.clone(), vec![function.clone()]].concat();
-        let callers = callers(profile, program, [&inside, &outside], &function);
+        let callers = callers(profile, program, [&inside, &outside], is_of(&function));
         let [only] = callers.as_slice() else { return callers.len() > 1 };
         (inside, function) = (outside, without_parameters(&only.function).to_owned());
     }
     false
 }
 
-/// Whether a function has the name of an allocating function, with or without its parameters.
-pub(crate) fn is_allocator(function: &str) -> bool {
-    let plain: String = match function.find('<') {
-        Some(at) => function[..at].to_owned(),
-        None => function.to_owned(),
-    };
-    let last = plain.rsplit("::").next().unwrap_or(&plain).to_lowercase();
-    let class = plain.to_lowercase();
-    last.contains("alloc")
-        || last.starts_with("operator new")
-        || ["xstrdup", "xnew", "palloc"].contains(&last.as_str())
-        || (class.contains("pool")
-            && ["get", "take", "make", "create", "new"].iter().any(|verb| last.contains(verb)))
-        || (last.contains("pool") && !last.contains("init"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use widthwise_heap_log::profile::{Sample, Values};
+    use widthwise_heap_log::profile::{Frame, Sample, Values};
+    use widthwise_heap_log::sizes::Sizes;
 
     /// A program whose stacks are these functions, the outermost first, each with so many bytes.
     fn profile(stacks: &[(&[&str], u64)]) -> Profile {
@@ -296,6 +248,49 @@ mod tests {
         for sides in [[&profile, &other], [&other, &profile]] {
             let found = find_in_all(sides.into_iter().map(|profile| (profile, "prog")), &[]);
             assert_eq!(found.iter().map(|one| one.is_thin).collect::<Vec<_>>(), [false]);
+        }
+    }
+
+    /// A function whose lines each have blocks for callers, as `(line, caller, size)`, with a caller for any size.
+    fn with_lines(function: &str, blocks: &[(u32, &str, u64)]) -> Vec<Wrapper> {
+        let stacks: Vec<[&str; 3]> = blocks.iter().map(|(_, caller, _)| ["main", caller, function]).collect();
+        let stacks: Vec<(&[&str], u64)> =
+            stacks.iter().zip(blocks).map(|(stack, (.., size))| (&stack[..], *size)).collect();
+        let mut profile = profile(&stacks);
+        for (sample, (line, _, size)) in profile.samples.iter_mut().zip(blocks) {
+            sample.values.sizes.take(*size);
+            (sample.values.count, sample.values.bytes) = (1, *size);
+            profile.frames[sample.stack[2] as usize].line = Some(*line);
+        }
+        find(&profile, "prog", &[])
+    }
+
+    #[test]
+    fn a_line_that_asks_for_chunks_whoever_calls_makes_a_pool_of_any_name() {
+        let pools: [&[(u32, &str, u64)]; 4] = [
+            // What is too large for the pool has a line of its own.
+            &[(1, "a", 2048), (1, "b", 2048), (2, "a", 400), (2, "c", 9000)],
+            &[(1, "a", 10_000), (1, "b", 10_000), (2, "c", 90_000)],
+            &[(1, "a", 65_536), (1, "b", 65_536), (1, "c", 65_536)],
+            &[(1, "a", 4080), (1, "b", 4080), (1, "c", 4080), (2, "b", 400)],
+        ];
+        for blocks in pools {
+            let found = with_lines("zmalloc", blocks);
+            assert_eq!((found[0].is_thin, found[0].chunk), (false, Some(blocks[0].2)), "{blocks:?}");
+        }
+        let wrappers: [&[(u32, &str, u64)]; 6] = [
+            &[(1, "a", 2048), (1, "b", 2048), (1, "c", 2048), (1, "c", 400)],
+            &[(1, "a", 10_000), (1, "b", 10_000), (1, "c", 10_000)],
+            // Pages may have another line than smaller blocks.
+            &[(1, "a", 4096), (1, "b", 4096), (2, "c", 24), (2, "b", 48)],
+            &[(1, "a", 4096), (2, "b", 24), (2, "c", 9000)],
+            &[(1, "a", 512), (1, "b", 512), (1, "c", 512), (2, "c", 9000)],
+            // A pool for small objects beside much that is handed on.
+            &[(1, "a", 1024), (1, "b", 1024), (2, "c", 90_000), (2, "b", 80_000)],
+        ];
+        for blocks in wrappers {
+            let found = with_lines("zmalloc", blocks);
+            assert_eq!((found[0].is_thin, found[0].chunk), (true, None), "{blocks:?}");
         }
     }
 

@@ -91,6 +91,11 @@ fn handed_on(wrapper: &Wrapper) -> String {
             "{function} requests {share} of the bytes at the peak and is taken for a wrapper by its name: its callers are \
              the sites (`--keep-wrappers` shows it as one)."
         ),
+        false if wrapper.chunk.is_some() => format!(
+            "{function} requests {share} of the bytes at the peak and is taken for a pool: it takes chunks of {} bytes, whatever \
+             its callers ask for, so that they are not the sites (`--skip-frames '{function}'` shows them).",
+            number(wrapper.chunk.unwrap_or(0))
+        ),
         false => format!(
             "{function} requests {share} of the bytes at the peak, for several callers: if it only passes requests on, \
              `--skip-frames '{function}'` shows them."

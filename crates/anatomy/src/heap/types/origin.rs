@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::heap::site::{self, Program, Site};
+use crate::heap::allocating_functions::is_allocator;
+use crate::heap::site::{self, Program, Site, SiteKey};
 use crate::heap::symbols::{StackValues, Symbols};
-use crate::heap::wrappers;
 use widthwise_heap_log::profile::{Frame, Values};
 use widthwise_heap_log::stacks::{CodeAddress, StackId, Stacks};
 
@@ -64,18 +64,20 @@ impl Origin {
     }
 }
 
-/// The origins of all blocks at the peak, in the order of their first stacks.
+/// The origins of all blocks at the peak, in the order of their first stacks. `chunk_lines` are the lines in which pools take chunks:
+/// what their callers ask for is another thing.
 pub(crate) fn origins(
     stacks: &Stacks,
     values: &StackValues,
     symbols: &mut Symbols,
     program: &Program,
+    chunk_lines: &FxHashSet<SiteKey>,
 ) -> Vec<Origin> {
     let mut origins: Vec<Origin> = Vec::new();
     let mut known: FxHashMap<Vec<CodeAddress>, usize> = FxHashMap::default();
     let mut calls: FxHashMap<CodeAddress, Call> = FxHashMap::default();
     for (stack, values) in values.at_peak() {
-        let (inner, callers) = inner_calls(stacks, stack, symbols, program, &mut calls);
+        let (inner, callers) = inner_calls(stacks, stack, symbols, program, chunk_lines, &mut calls);
         let key: Vec<CodeAddress> = inner.iter().map(|call| call.code).collect();
         match known.get(&key) {
             Some(index) => origins[*index].values.add(&values),
@@ -95,6 +97,7 @@ fn inner_calls(
     stack: StackId,
     symbols: &mut Symbols,
     program: &Program,
+    chunk_lines: &FxHashSet<SiteKey>,
     known: &mut FxHashMap<CodeAddress, Call>,
 ) -> (Vec<Call>, Vec<(usize, usize)>) {
     let mut inner: Vec<Call> = Vec::new();
@@ -111,7 +114,9 @@ fn inner_calls(
         inner.push(call.clone());
         for (frame, own) in call.frames.iter().enumerate().filter(|(_, frame)| site::is_own(frame, program)) {
             callers.push((number, frame));
-            if callers.len() >= MOST_CALLERS || !wrappers::is_allocator(&own.function) {
+            let is_pool =
+                || chunk_lines.contains(&site::of_frames(&[own], Values::default(), program).own_key());
+            if callers.len() >= MOST_CALLERS || !is_allocator(&own.function) || is_pool() {
                 return (inner, callers);
             }
         }

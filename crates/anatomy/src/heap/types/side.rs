@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::heap::site::{Program, SiteKey};
+use crate::heap::pools;
+use crate::heap::site::{self, Program, Site, SiteKey};
 use crate::heap::symbols::{StackValues, Symbols};
 use widthwise_heap_log::profile::{Profile, Values};
 use widthwise_heap_log::stacks::Stacks;
@@ -52,7 +53,8 @@ pub struct TypedSide {
 /// Files of debug information are read where the stacks go through them; `symbols` names the code addresses.
 pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Programs) -> TypedSide {
     let program = Program::of(recording.profile, recording.program, recording.through);
-    let origins = origin::origins(recording.stacks, recording.values, symbols, &program);
+    let chunk_lines = chunk_lines(recording);
+    let origins = origin::origins(recording.stacks, recording.values, symbols, &program, &chunk_lines);
     let mut call_sites = CallSites::read(&origins, &program);
     let mut line_calls = Vec::new();
     let mut side = TypedSide { blocks: Vec::new(), word: recording.word, remarks: Vec::new() };
@@ -70,6 +72,13 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
     line_calls::withhold(&mut side.blocks, &line_calls);
     eliminate(&mut side.blocks);
     side
+}
+
+/// The lines in which the program's pools take chunks.
+fn chunk_lines(recording: &Recording) -> FxHashSet<SiteKey> {
+    let Recording { profile, program, through, .. } = *recording;
+    let sites = site::sites(profile, program, through);
+    pools::lines(profile, program, through, &sites).into_iter().map(Site::own_key).collect()
 }
 
 /// Where a line makes several types, blocks that may be of two are not of the one that others are of.

@@ -1,0 +1,63 @@
+//! Functions of a program through which it allocates: their names, the sizes they ask for, their callers.
+
+use rustc_hash::FxHashSet;
+
+use crate::function_name::without_parameters;
+use crate::heap::site::{self, Program, Site};
+use widthwise_heap_log::profile::{Frame, Profile};
+use widthwise_heap_log::sizes::Sizes;
+
+/// Whether a function has the name of an allocating function, with or without its parameters.
+pub(crate) fn is_allocator(function: &str) -> bool {
+    let plain: String = match function.find('<') {
+        Some(at) => function[..at].to_owned(),
+        None => function.to_owned(),
+    };
+    let last = plain.rsplit("::").next().unwrap_or(&plain).to_lowercase();
+    let class = plain.to_lowercase();
+    last.contains("alloc")
+        || last.starts_with("operator new")
+        || ["xstrdup", "xnew", "palloc"].contains(&last.as_str())
+        || (class.contains("pool")
+            && ["get", "take", "make", "create", "new"].iter().any(|verb| last.contains(verb)))
+        || (last.contains("pool") && !last.contains("init"))
+}
+
+/// The sizes of the blocks that a function asks for.
+pub(super) fn sizes(sites: &[Site], function: &str) -> Sizes {
+    let mut sizes = Sizes::default();
+    sites
+        .iter()
+        .filter(|site| without_parameters(&site.function) == function)
+        .for_each(|site| sizes.add(site.values.sizes));
+    sizes
+}
+
+/// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function (`is_of`) if
+/// these wrappers are left out, and outside of it if those are. What has no caller in the program stays at its own lines.
+pub(super) fn callers(
+    profile: &Profile,
+    program: &str,
+    [inside, outside]: [&[String]; 2],
+    is_of: impl Fn(&Site) -> bool,
+) -> Vec<Site> {
+    let (inside, outside) = (Program::of(profile, program, inside), Program::of(profile, program, outside));
+    let mut known = FxHashSet::default();
+    let mut found = Vec::new();
+    for sample in profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0) {
+        let frames: Vec<&Frame> =
+            sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
+        let own = site::of_frames(&frames, sample.values, &inside);
+        if !is_of(&own) {
+            continue;
+        }
+        let caller = site::of_frames(&frames, sample.values, &outside);
+        if caller.module == program
+            && without_parameters(&caller.function) != without_parameters(&own.function)
+            && known.insert(caller.own_key())
+        {
+            found.push(caller);
+        }
+    }
+    found
+}
