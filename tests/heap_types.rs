@@ -609,12 +609,13 @@ fn a_buffer_beside_a_structure_in_one_line_is_no_array_of_it() {
 #[test]
 fn pages_from_which_objects_of_several_types_are_taken_are_no_arrays_of_one() {
     in_each_abi("pages.c", ["-O1 -fno-builtin", "-O0"], |json, context| {
-        for name in ["node", "wide", "text", "pool"] {
+        for name in ["node", "wide", "text", "pool", "cell", "cell[]"] {
             assert_eq!(objects(json, name), [0, 0], "{name} {context}");
         }
         // Those that are blocks of their own have their types, and a count makes an array.
         assert_eq!(row(json, "lone"), known(COUNT, [24, 12], &[("pointers", -8), ("long", -4)]), "{context}");
         assert_eq!(row(json, "entry[]"), known(5 * COUNT, [16, 8], &[("pointers", -8)]), "{context}");
+        assert_eq!(row(json, "four[]"), known(4 * COUNT, [16, 8], &[("pointers", -8)]), "{context}");
         assert_eq!(row(json, "entry*[]"), known(8 * COUNT, [8, 4], &[("pointers", -4)]), "{context}");
     });
 }

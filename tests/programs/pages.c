@@ -28,6 +28,12 @@ struct lone {
     void *own[2];
     long number;
 };
+struct cell {
+    void *first, *second;
+};
+struct four {
+    void *cells[2];
+};
 
 static struct pool whole;
 static char *page;
@@ -36,6 +42,7 @@ struct node *nodes;
 struct wide *wides;
 struct entry *entries[COUNT], **tables[COUNT];
 struct lone *lones[COUNT];
+struct four *fours[COUNT];
 
 // Serves objects of all types from one page.
 __attribute__((noinline)) static void *take_alloc(size_t bytes) {
@@ -54,6 +61,20 @@ __attribute__((noinline)) static void *alloc_from(struct pool *from, size_t byte
     if (from->left < bytes) {
         from->page = malloc(PAGE);
         from->left = PAGE;
+    }
+    void *taken = from->page;
+    from->page += bytes;
+    from->left -= bytes;
+    return taken;
+}
+
+// Pages of two sizes.
+__attribute__((noinline)) static void *large_alloc(struct pool *from, size_t bytes) {
+    static size_t next = PAGE;
+    if (from->left < bytes) {
+        from->page = malloc(next);
+        from->left = next;
+        next = next == PAGE ? 2 * PAGE : PAGE;
     }
     void *taken = from->page;
     from->page += bytes;
@@ -97,12 +118,23 @@ __attribute__((noinline)) static void fill(struct pool *pool) {
     }
 }
 
+__attribute__((noinline)) static void *cells(struct pool *pool) {
+    struct cell *three = large_alloc(pool, 3 * sizeof(struct cell));
+    struct cell *eight = large_alloc(pool, sizeof *eight << 3);
+    three->first = eight;
+    return three;
+}
+
 int main(void) {
     fill(&whole);
+    struct pool large = {0};
+    for (int i = 0; i < COUNT; i++)
+        cells(&large);
     for (int i = 0; i < COUNT; i++) {
         tables[i] = calloc(8, sizeof(struct entry *));
         entries[i] = xnmalloc(5, sizeof(struct entry));
         lones[i] = xmalloc(sizeof(struct lone));
+        fours[i] = xmalloc(4 * sizeof(struct four));
     }
     return printf("%zu\n", sizeof(struct text)) < 0;
 }

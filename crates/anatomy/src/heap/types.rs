@@ -12,6 +12,7 @@ mod code_state;
 pub mod constructed;
 mod division;
 mod entries;
+mod factors;
 mod found;
 mod library;
 mod line_calls;

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::allocator::is_passing;
 use super::callers::{self, Evidence, Target, Wanted};
 use super::constructed;
+use super::factors::Counts;
 use super::found::Found;
 use super::line_calls::LineCall;
 use super::model::Source;
@@ -149,13 +150,18 @@ impl CallSites {
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
         // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
         line_call.calls = line.as_deref().map_or(0, allocating_calls);
-        let is_whole_block = mentions.iter().any(Mention::is_in_a_sum)
-            || !mentions.is_empty() && mentions.iter().all(Mention::is_one)
-            || line_call.calls > mentions.len().max(1);
+        let is_whole_block =
+            mentions.iter().any(Mention::is_in_a_sum) || line_call.calls > mentions.len().max(1);
+        // So is a block of another size than that of the objects, where the line says how many they are.
+        let counts: Option<Vec<Counts>> = mentions.iter().map(Mention::counts).collect();
+        let counts = counts.filter(|counts| !counts.is_empty());
         let mut fitting: Vec<(Mention, Vec<Found>)> = Vec::new();
         for mention in mentions {
             let mut found = mentioned(&mention, &targets, origin, files);
-            found.retain(|found| !is_whole_block || found.is_object(&origin.values));
+            found.retain(|found| match mention.counts() {
+                Some(counts) => found.is_one_of(counts, &origin.values),
+                None => !is_whole_block || found.is_object(&origin.values),
+            });
             line_call.named.push(found.iter().map(|found| found.name.clone()).collect());
             if !found.is_empty() && fitting.iter().all(|(known, _)| *known != mention) {
                 fitting.push((mention, found));
@@ -175,9 +181,10 @@ impl CallSites {
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
         let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
-        let may_be = |found: &Found| match is_sum && found.size != Some(1) || is_whole_block {
-            true => found.is_object(&origin.values),
-            false => true,
+        let may_be = |found: &Found| match (is_sum && found.size != Some(1) || is_whole_block, &counts) {
+            (true, _) => found.is_object(&origin.values),
+            (false, Some(counts)) => counts.iter().any(|counts| found.is_one_of(*counts, &origin.values)),
+            (false, None) => true,
         };
         // Of several constructors in the line, the nearest one of an object as large as the block.
         let mut constructors = 0;
@@ -236,10 +243,13 @@ fn mentioned(
     let (name, shape) = match mention {
         Mention::Object(name) | Mention::One(name) | Mention::Header(name) => (name, Shape::Object),
         Mention::Elements(name) => (name, Shape::Elements),
-        Mention::Size(name) => (name, Shape::Any),
-        Mention::Pointee(variable) | Mention::PointeeOne(variable) | Mention::PointeeHeader(variable) => {
+        Mention::Size(name) | Mention::Several(name, _) => (name, Shape::Any),
+        Mention::Pointee(variable)
+        | Mention::PointeeSeveral(variable, _)
+        | Mention::PointeeOne(variable)
+        | Mention::PointeeHeader(variable) => {
             let of_variable = targets.iter().filter(|target| target.variable == *variable);
-            let is_object = !matches!(mention, Mention::Pointee(_));
+            let is_object = !matches!(mention, Mention::Pointee(_) | Mention::PointeeSeveral(..));
             let fits = |target: &Target| {
                 let fit = fitting(target, origin, files, Source::SourceLine)?;
                 (fit.is_exact || !is_object).then_some(fit)

@@ -8,6 +8,7 @@ use crate::certainty::Certainty;
 use crate::layout::TypeId;
 use crate::names;
 use widthwise_heap_log::profile::Values;
+use widthwise_heap_log::sizes::Sizes;
 
 /// A type that blocks may have.
 #[derive(Debug, Clone)]
@@ -41,6 +42,19 @@ impl Found {
     /// Whether each of these blocks is one object.
     pub fn is_object(&self, values: &Values) -> bool {
         self.cookie == 0 && self.objects(values) == Some(values.peak_count)
+    }
+
+    /// Whether each of these blocks has one of two numbers of objects.
+    pub fn is_one_of(&self, counts: [u64; 2], values: &Values) -> bool {
+        let is_each = |count: &u64| {
+            let is_one_size =
+                values.sizes.only().is_some() || values.sizes == Sizes::None || values.peak_count == 1;
+            let all = values.peak_count.checked_mul(*count);
+            self.cookie == 0
+                && is_one_size
+                && self.objects(values).is_some_and(|objects| Some(objects) == all)
+        };
+        counts.iter().any(is_each)
     }
 
     /// Whether both are one type. The name of one may leave out default template arguments.

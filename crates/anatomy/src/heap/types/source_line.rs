@@ -1,5 +1,7 @@
 //! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
 
+use super::factors::{factor, may_be_count, number, times, Counts};
+
 /// A type that a line names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mention {
@@ -9,12 +11,16 @@ pub enum Mention {
     Elements(String),
     /// `n * sizeof(T)`: one object or several.
     Size(String),
+    /// `3 * sizeof(T)`, or with an argument of 3 beside it: so many objects, one of two numbers.
+    Several(String, Counts),
     /// `sizeof(T)` alone: one object, or a part of a larger block.
     One(String),
     /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
     Header(String),
     /// The type that a variable or member points to: one object or several.
     Pointee(String),
+    /// `3 * sizeof *variable`: as [`Mention::Several`].
+    PointeeSeveral(String, Counts),
     /// `sizeof *variable` alone: as [`Mention::One`].
     PointeeOne(String),
     /// `sizeof *variable + n`: as [`Mention::Header`].
@@ -25,18 +31,31 @@ impl Mention {
     /// The same as a term of a sum: not the whole block, unless nothing is behind it.
     fn in_a_sum(self) -> Mention {
         match self {
-            Mention::Size(name) | Mention::One(name) => Mention::Header(name),
-            Mention::Pointee(name) | Mention::PointeeOne(name) => Mention::PointeeHeader(name),
+            Mention::Size(name) | Mention::Several(name, _) | Mention::One(name) => Mention::Header(name),
+            Mention::Pointee(name) | Mention::PointeeSeveral(name, _) | Mention::PointeeOne(name) => {
+                Mention::PointeeHeader(name)
+            }
             mention => mention,
         }
     }
 
-    /// The same where a call asks for one.
-    fn alone(self) -> Mention {
+    /// The same where a call asks for so many.
+    fn counted(self, counts: Counts) -> Mention {
+        match (self, counts) {
+            (Mention::Size(name), [1, 1]) => Mention::One(name),
+            (Mention::Pointee(name), [1, 1]) => Mention::PointeeOne(name),
+            (Mention::Size(name), _) => Mention::Several(name, counts),
+            (Mention::Pointee(name), _) => Mention::PointeeSeveral(name, counts),
+            (mention, _) => mention,
+        }
+    }
+
+    /// How many objects the line asks for, if it says so.
+    pub fn counts(&self) -> Option<Counts> {
         match self {
-            Mention::Size(name) => Mention::One(name),
-            Mention::Pointee(name) => Mention::PointeeOne(name),
-            mention => mention,
+            Mention::Object(_) | Mention::One(_) | Mention::PointeeOne(_) => Some([1, 1]),
+            Mention::Several(_, counts) | Mention::PointeeSeveral(_, counts) => Some(*counts),
+            _ => None,
         }
     }
 
@@ -48,6 +67,7 @@ impl Mention {
             Mention::One(name) => Mention::One(other(&name)),
             Mention::Header(name) => Mention::Header(other(&name)),
             Mention::Size(name) => Mention::Size(other(&name)),
+            Mention::Several(name, counts) => Mention::Several(other(&name), counts),
             mention => mention,
         }
     }
@@ -59,14 +79,13 @@ impl Mention {
             | Mention::Elements(name)
             | Mention::One(name)
             | Mention::Header(name)
+            | Mention::Several(name, _)
             | Mention::Size(name) => Some(name),
-            Mention::Pointee(_) | Mention::PointeeOne(_) | Mention::PointeeHeader(_) => None,
+            Mention::Pointee(_)
+            | Mention::PointeeSeveral(..)
+            | Mention::PointeeOne(_)
+            | Mention::PointeeHeader(_) => None,
         }
-    }
-
-    /// Whether the line asks for one object.
-    pub fn is_one(&self) -> bool {
-        matches!(self, Mention::Object(_) | Mention::One(_) | Mention::PointeeOne(_))
     }
 
     /// Whether it is a term of a sum.
@@ -127,8 +146,10 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
             let mention = measured(code[at + 6..].trim_start());
             measured_at.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
                 true => (at, mention.in_a_sum()),
-                false if asks_for_one(&code, at, &is_pointer) => (at, mention.alone()),
-                false => (at, mention),
+                false => match counts(&code, at, &is_pointer) {
+                    Some(counts) => (at, mention.counted(counts)),
+                    None => (at, mention),
+                },
             }));
         }
     }
@@ -167,29 +188,38 @@ fn is_of_another_call(before: &str) -> bool {
     false
 }
 
-/// Whether the allocating call that the `sizeof` at that place is an argument of asks for so many bytes, and no multiple: the argument
-/// has no factor, and no other argument may be a count. Of a line without such a call, the innermost call counts.
-fn asks_for_one(code: &str, at: usize, is_pointer: &impl Fn(&str) -> bool) -> bool {
-    let (mut inside, mut is_one, mut innermost) = (at, true, None);
-    while let Some(open) = opening_bracket(&code[..inside]) {
+/// How many times the `sizeof` at that place the allocating call asks for, which it is an argument of: the product of the factors in the
+/// argument and of another argument that may be a count. None if one of them is no number. Of a line without such a call, the
+/// innermost call counts.
+fn counts(code: &str, at: usize, is_pointer: &impl Fn(&str) -> bool) -> Option<Counts> {
+    let behind = code[at + 6..].trim_start();
+    // The term that the factors are beside.
+    let (mut low, mut high) = (at, code.len() - behind.len() + operand(behind).map_or(0, str::len));
+    let (mut counts, mut innermost) = (Some([1, 1]), None);
+    while let Some(open) = opening_bracket(&code[..low]) {
         let arguments = arguments(code, open);
-        let Some(own) = arguments.iter().rposition(|(begin, _)| *begin <= inside) else { break };
-        is_one &= !has_factor(arguments[own].1);
+        let Some(own) = arguments.iter().rposition(|(begin, _)| *begin <= low) else { break };
+        let (begin, argument) = arguments[own];
+        let beside = format!("{}1{}", &code[begin..low], code.get(high..begin + argument.len())?);
+        counts = times(counts, factor(&beside).map(|factor| [factor; 2]));
         let name = last_word(&code[..open]);
         let is_call = !matches!(name, "" | "return") && !code[..open].ends_with('>');
         if is_call {
-            let is_count = |(place, (_, other)): (usize, &(usize, &str))| {
-                place != own && may_be_count(name, place, other.trim(), is_pointer)
-            };
-            is_one &= !arguments.iter().enumerate().any(is_count);
-            if allocates(name) {
-                return is_one;
+            for (place, (_, other)) in arguments.iter().enumerate().filter(|(place, _)| *place != own) {
+                if may_be_count(name, place, other.trim(), is_pointer) {
+                    counts = times(counts, number(other).map(|number| [1, number]));
+                }
             }
-            innermost = innermost.or(Some(is_one));
+            if allocates(name) {
+                return counts;
+            }
+            innermost = innermost.or(Some(counts));
         }
-        inside = open;
+        let (last_begin, last) = arguments.last()?;
+        low = if is_call { code[..open].trim_end().len() - name.len() } else { open };
+        high = last_begin + last.len() + 1;
     }
-    innermost.unwrap_or(false)
+    innermost.flatten()
 }
 
 /// The round bracket around what follows this text, in the same statement.
@@ -226,35 +256,6 @@ fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
         }
     }
     Vec::new()
-}
-
-/// Whether a size is multiplied, divided or shifted. Stars of `sizeof *variable` and of casts to pointers are no factors.
-fn has_factor(argument: &str) -> bool {
-    let mut rest = argument;
-    let mut code = String::with_capacity(argument.len());
-    while let Some(at) = rest.find("sizeof") {
-        code.push_str(&rest[..at]);
-        code.push('0');
-        let behind = rest[at + 6..].trim_start();
-        rest = &behind[operand(behind).map_or(0, str::len)..];
-    }
-    code.push_str(rest);
-    let is_factor = |at: usize| !code[at..].trim_start_matches(['*', ' ']).starts_with(')');
-    code.match_indices('*').any(|(at, _)| is_factor(at))
-        || code.contains(['/', '%'])
-        || code.contains("<<")
-        || code.contains(">>")
-}
-
-/// Whether an argument may be the number of objects that a function is asked for: no pointer, no alignment, not 1.
-fn may_be_count(function: &str, place: usize, argument: &str, is_pointer: &impl Fn(&str) -> bool) -> bool {
-    let function = function.to_lowercase();
-    let is_block = place == 0 && function.contains("realloc");
-    // `__FILE__` and `__LINE__` say where a call is.
-    let is_no_count = ["", "0", "1", "NULL", "nullptr", "this"].contains(&argument)
-        || argument.starts_with('&')
-        || argument.starts_with("__");
-    !(is_block || is_no_count || function.contains("align") || is_pointer(argument))
 }
 
 /// Whether the `sizeof` at that place is in a term of a sum: the product that it is a factor of ends at a plus or a minus, also
@@ -543,6 +544,7 @@ mod tests {
         assert_eq!(mentions("t->table = calloc(size, sizeof(*t->table));"), [pointee("table")]);
         assert_eq!(mentions("t = calloc(n, sizeof(struct entry *));"), [size("entry*")]);
         assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
+        assert_eq!(mentions("x = malloc(4 * sizeof *x);"), [Mention::PointeeSeveral("x".to_owned(), [4, 4])]);
         assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [Mention::Header("a".to_owned())]);
         assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [Mention::Header("a".to_owned())]);
         let header = |name: &str| Mention::PointeeHeader(name.to_owned());
@@ -602,7 +604,10 @@ mod tests {
             "x = reallocarray(pool, n, sizeof(a));",
             "x = calloc(sizeof(a), n);",
             "x = malloc(static_cast<size_t>(sizeof(a)) * n);",
-            "x = malloc(sizeof(a) << 3);",
+            "x = malloc(sizeof(a) << n);",
+            "x = malloc(3 * n * sizeof(a));",
+            "x = malloc(MANY(3 * sizeof(a), n));",
+            "x = calloc(COUNT, sizeof(a) / 2);",
             "x = calloc(n, ROUND(sizeof(a)));",
             "x = malloc(MANY(sizeof(a), n));",
             "x = malloc(ROUND(n * sizeof(a)));",
@@ -611,6 +616,21 @@ mod tests {
             "x = xalloc(sizeof(a),",
         ] {
             assert_eq!(mentions(line), [size("a")], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_factor_that_is_a_number_says_how_many_objects_there_are() {
+        for (line, counts) in [
+            ("x = take(pool, 3 * sizeof(a));", [3, 3]),
+            ("x = malloc((size_t)3u * sizeof(struct a) * 0x2);", [6, 6]),
+            ("x = malloc((2 * sizeof(a)) * (3));", [6, 6]),
+            ("x = (a *)malloc(ROUND(010 * (sizeof(a))) << 2);", [32, 32]),
+            ("push(n * 2, xalloc(5 * sizeof(a)));", [5, 5]),
+            ("x = calloc(3, 2 * sizeof(a));", [2, 6]),
+            ("x = take(made->pool, sizeof(a), 8);", [1, 8]),
+        ] {
+            assert_eq!(mentions(line), [Mention::Several("a".to_owned(), counts)], "{line}");
         }
     }
 
