@@ -245,7 +245,9 @@ impl Explanation<'_> {
         };
         let each: Vec<String> =
             [AllocatorRule::Header, AllocatorRule::Rounding].into_iter().filter_map(of).collect();
-        let example = rows.iter().find_map(rule_of).map_or(String::new(), |rule| format!("; {rule}"));
+        let rules: Vec<(String, bool)> = rows.iter().filter_map(rule_of).collect();
+        let example = rules.iter().find(|(_, is_rule)| *is_rule).or(rules.first());
+        let example = example.map_or(String::new(), |(rule, _)| format!("; {rule}"));
         Some(format!(
             "Beside the requested bytes, the allocator's chunks differ by {}: {}{example}.",
             signed(i128::from(difference)),
@@ -316,20 +318,37 @@ struct Shown<'r> {
     small: Vec<&'r TypeRow>,
 }
 
-/// `72 + 8 → 80 bytes, 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size.
-fn rule_of(row: &TypeRow) -> Option<String> {
+/// `72 + 8 → 80 bytes, and 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size. Else the mean of the
+/// chunks, and that it is one: glibc gives a block the rest of a chunk that is too small for another one.
+fn rule_of(row: &TypeRow) -> Option<(String, bool)> {
     let one = |amount: &Amount, header: u64| {
         // A mean may be the size of no block.
         let (values, size) = (&amount.values, amount.values.sizes.only()?);
-        let chunk = values.peak_chunk_bytes.checked_div(values.peak_count)?;
-        Some(format!("{size} + {header} → {chunk}"))
+        need(size, header, values.peak_chunk_bytes, values.peak_count)
     };
     let headers = row.allocator.iter().find(|part| part.rule == AllocatorRule::Header)?;
     let header = |sum: u64, amount: &Amount| sum.checked_div(amount.values.peak_count);
-    let a = one(&row.a, header(headers.a, &row.a)?)?;
-    let b = one(&row.b, header(headers.b, &row.b)?)?;
+    let (a, a_is_rule) = one(&row.a, header(headers.a, &row.a)?)?;
+    let (b, b_is_rule) = one(&row.b, header(headers.b, &row.b)?)?;
     let name = sanitize::line(&short_name(&row.ty.as_ref()?.name));
-    Some(format!("a block of {name} needs {a} bytes, and {b}"))
+    let is_rule = a_is_rule && b_is_rule;
+    let mean = if is_rule { "" } else { " in the mean" };
+    Some((format!("a block of {name} needs {a} bytes, and {b}{mean}"), is_rule))
+}
+
+/// What a block needs of chunks of so many bytes in all, and whether all of them may have that size: chunks are multiples of 16 bytes,
+/// small ones of 8, and no larger than needed, unless they are whole pages or of an allocator's size classes (at most four bits).
+fn need(size: u64, header: u64, chunk_bytes: u64, count: u64) -> Option<(String, bool)> {
+    const ALIGNMENT: u64 = 16;
+    const SMALL: u64 = 64;
+    const PAGE: u64 = 4096;
+    let chunk = chunk_bytes.checked_add(count / 2)?.checked_div(count)?;
+    let over = chunk.saturating_sub(size.saturating_add(header));
+    let is_multiple = chunk % ALIGNMENT == 0 || chunk <= SMALL && chunk % (ALIGNMENT / 2) == 0;
+    let is_class =
+        chunk % PAGE == 0 || chunk.checked_shr(chunk.trailing_zeros()).is_none_or(|bits| bits < 16);
+    let is_rule = count == 1 || chunk_bytes % count == 0 && is_multiple && (over < ALIGNMENT || is_class);
+    Some((format!("{size} + {header} → {chunk}"), is_rule))
 }
 
 fn amount_json(amount: &Amount) -> Value {
@@ -359,4 +378,34 @@ fn part_json(part: &Part) -> Value {
 fn allocator_json(parts: &[AllocatorPart]) -> Vec<Value> {
     let part = |part: &AllocatorPart| json!({ "rule": part.rule.to_string(), "a": part.a, "b": part.b });
     parts.iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::need;
+
+    #[test]
+    fn the_mean_of_chunks_of_several_sizes_is_no_rule() {
+        for (size, header, chunk_bytes, count) in [
+            (72, 8, 80 * 10, 10),
+            (40, 4, 48 * 3, 3),
+            (1, 8, 32 * 9, 9),
+            (17, 7, 24 * 9, 9),
+            (72_704, 8, 72_720, 1),
+            (200_000, 8, 200_704 * 2, 2),
+            (600, 8, 640 * 5, 5),
+        ] {
+            let chunk = chunk_bytes / count;
+            assert_eq!(
+                need(size, header, chunk_bytes, count),
+                Some((format!("{size} + {header} → {chunk}"), true))
+            );
+        }
+        // Some are of 8192 bytes, others of 8208 or 8224.
+        for (count, larger, mean) in [(100, 6 * 16, 8193), (2, 16, 8200), (2, 32, 8208)] {
+            let found = need(8176, 8, 8192 * count + larger, count);
+            assert_eq!(found, Some((format!("8176 + 8 → {mean}"), false)));
+        }
+        assert_eq!(need(8176, 8, 0, 0), None);
+    }
 }
