@@ -213,6 +213,20 @@ fn elements_of_containers_in_containers_belong_to_the_container_that_allocates_t
                 let context = format!("{options} {} {name}", abi.0);
                 assert_eq!((found.objects, found.size), ([objects; 2], size), "{context}");
             }
+            // Of lambdas, debug information has no name.
+            let rows = json["types"]["types"].as_array().unwrap().iter();
+            let closures: Vec<&Value> = rows
+                .filter(|row| {
+                    row["name"].as_str().is_some_and(|name| name.starts_with("closures(Kept, int)"))
+                })
+                .collect();
+            assert_eq!(closures.len(), 2, "{options} {}: {closures:#?}", abi.0);
+            for (row, size) in closures.iter().zip([[32, 16], [24, 12]]) {
+                let sizes = ["a", "b"].map(|side| row[side]["size"].as_i64().unwrap());
+                let parts = row["parts"].as_array().unwrap();
+                assert_eq!((sizes, &row["certainty"]), (size, &Value::from("high")), "{row:#}");
+                assert!(parts.iter().all(|part| part["is_explained"] == true), "{row:#}");
+            }
         }
     }
 }

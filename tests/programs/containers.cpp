@@ -2,6 +2,7 @@
 // end. Two containers never have elements of one type, so that a wrong type shows.
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -27,6 +28,19 @@ template <int N> struct Item {
     int number;
 };
 
+struct Kept {
+    Leaf leaf;
+    char letter;
+};
+
+static std::function<int()> functions[2 * COUNT];
+
+// Blocks of closures, whose types have no name in debug information.
+__attribute__((noinline)) static void closures(Kept kept, int i) {
+    functions[i] = [kept] { return kept.letter; };
+    functions[COUNT + i] = [kept, i] { return kept.letter + i; };
+}
+
 int main() {
     std::vector<std::map<int, Leaf>> maps(COUNT);
     std::map<int, std::vector<Branch>> vectors;
@@ -47,6 +61,7 @@ int main() {
         queue.emplace_back(1);
         shared.push_back(std::make_shared<Item<5>>());
         names[i] = "short";
+        closures(Kept(), i);
     }
     printf("%zu\n", table.bucket_count());
     fflush(stdout);

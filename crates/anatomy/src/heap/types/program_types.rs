@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::function_name::without_parameters;
 use crate::layout::{self, Layouts, Type, TypeId};
 use crate::names::{self, plain};
 
@@ -19,6 +20,9 @@ pub(super) const STANDARD_NAMES: [(&str, &str); 8] = [
     ("std::istringstream", "std::basic_istringstream<char>"),
     ("std::ostringstream", "std::basic_ostringstream<char>"),
 ];
+
+/// How the name of a type without one begins.
+const UNNAMED: &str = "(unnamed ";
 
 /// A type with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct ProgramTypes {
     pub layouts: Layouts,
     by_name: FxHashMap<String, Vec<TypeId>>,
     by_plain_name: FxHashMap<String, Vec<TypeId>>,
+    /// Structures and classes without a name.
+    unnamed: Vec<TypeId>,
 }
 
 impl ProgramTypes {
@@ -43,6 +49,7 @@ impl ProgramTypes {
     pub fn new(layouts: Layouts) -> ProgramTypes {
         let mut by_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
         let mut by_plain_name: FxHashMap<String, Vec<TypeId>> = FxHashMap::default();
+        let mut unnamed = Vec::new();
         for (index, ty) in layouts.types.iter().enumerate() {
             let name = match ty {
                 Type::Aggregate(aggregate) => &aggregate.name,
@@ -50,10 +57,13 @@ impl ProgramTypes {
                 _ => continue,
             };
             let id = TypeId(index as u32);
+            if name.contains(UNNAMED) {
+                unnamed.push(id);
+            }
             by_name.entry(names::type_name_key(name)).or_default().push(id);
             by_plain_name.entry(plain(name).to_owned()).or_default().push(id);
         }
-        ProgramTypes { layouts, by_name, by_plain_name }
+        ProgramTypes { layouts, by_name, by_plain_name, unnamed }
     }
 
     /// The type of that name. None if there is none, or several of other sizes.
@@ -143,6 +153,23 @@ impl ProgramTypes {
         ids
     }
 
+    /// What may be the closure of a lambda, by the name that functions' names have for it: `f(int)::<lambda()>` is any structure
+    /// without a name in `f()`. Debug information has no name for a closure.
+    pub fn closures(&self, name: &str) -> Vec<TypeId> {
+        let Some(scope) = scope_of_lambda(name) else { return Vec::new() };
+        let scope = names::type_name_key(without_parameters(names::without_result(scope)));
+        let is_in_scope = |id: &TypeId| {
+            let own = self.layouts.name(*id);
+            let own =
+                own.split_once(UNNAMED).filter(|(_, behind)| behind.find(')') == Some(behind.len() - 1));
+            own.is_some_and(|(own, _)| {
+                let own = own.strip_suffix("::").unwrap_or(own);
+                names::type_name_key(own.strip_suffix("()").unwrap_or(own)) == scope
+            })
+        };
+        self.unnamed.iter().copied().filter(is_in_scope).collect()
+    }
+
     /// The bytes of a number or a pointer (System V ABI, x86-64 supplement, figure 3.1; Intel386 supplement, table 2.1).
     pub fn scalar(&self, name: &str) -> Option<u64> {
         let word = u64::from(self.layouts.address_size);
@@ -167,6 +194,21 @@ impl ProgramTypes {
             _ => return None,
         })
     }
+}
+
+/// The function that a lambda is in, by the lambda's name: GCC's `f()::<lambda()>`, Clang's `f()::$_0`, and how names of symbols are
+/// written out, `f()::{lambda()#1}` and `f()::'lambda'()`.
+fn scope_of_lambda(name: &str) -> Option<&str> {
+    let at = ["<lambda", "{lambda", "$_", "'lambda"].iter().find_map(|begin| name.rfind(begin))?;
+    let (scope, own) = name.split_at(at);
+    let is_last = match own.chars().next()? {
+        '<' => names::closing_bracket(own) == Some(own.len() - 1),
+        '{' => own.find('}') == Some(own.len() - 1),
+        '$' => own[2..].chars().all(|c| c.is_ascii_digit()),
+        _ => own.ends_with(')'),
+    };
+    let scope = if scope.is_empty() { Some(scope) } else { scope.strip_suffix("::") };
+    scope.filter(|_| is_last)
 }
 
 /// A name without what its template arguments say.

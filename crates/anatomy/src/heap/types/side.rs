@@ -18,9 +18,10 @@ use super::library;
 use super::line_calls::{self, LineCall};
 use super::model::Source;
 use super::origin::{self, Origin};
-use super::program_types::{ProgramTypes, Programs};
+use super::program_types::{Known, ProgramTypes, Programs};
 use super::stored_length::of_new_array;
 use crate::certainty::Certainty;
+use crate::layout::TypeId;
 
 /// What was recorded of one side.
 pub struct Recording<'r> {
@@ -162,6 +163,7 @@ fn type_of(
 /// A type that the stack names, with its layout.
 fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Found {
     let known = files.iter().find_map(|file| Some((file, file.find(&named.name)?)));
+    let known = known.or_else(|| closure(&named.name, origin, files));
     // A library's own characters have no file of debug information.
     let size = known.map(|(_, known)| known.size).or((named.name == "char").then_some(1));
     let id = known.and_then(|(file, known)| Some((file.clone(), known.id?)));
@@ -190,6 +192,28 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
         (found.size, found.id) = (None, None);
     }
     found
+}
+
+/// The closure of a lambda: of those of its function that the blocks may be, the one that is declared in the site's line, or the only one.
+fn closure<'f>(
+    name: &str,
+    origin: &Origin,
+    files: &'f [Rc<ProgramTypes>],
+) -> Option<(&'f Rc<ProgramTypes>, Known)> {
+    let mut found: Vec<(&Rc<ProgramTypes>, TypeId)> =
+        files.iter().flat_map(|file| file.closures(name).into_iter().map(move |id| (file, id))).collect();
+    found.retain(|(file, id)| {
+        let size = file.layouts.size(*id);
+        size > 0 && origin.values.sizes.are_multiples(size, 0)
+    });
+    if found.len() > 1 {
+        found.retain(|(file, id)| {
+            let location = file.layouts.aggregate(*id).and_then(|closure| closure.location.as_ref());
+            location.is_some_and(|location| location.to_string() == origin.site.location())
+        });
+    }
+    let [(file, id)] = found[..] else { return None };
+    Some((file, Known { size: file.layouts.size(id), id: Some(id) }))
 }
 
 /// The one type that is likelier than all others.
