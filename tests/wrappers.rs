@@ -71,6 +71,57 @@ fn a_possible_wrapper_is_named_with_the_option_that_skips_it() {
     assert!(text.contains("room requests") && !text.contains("is taken for a wrapper"), "{text}");
 }
 
+/// Small pieces of chunks, and what is too large for them, as in mawk. A chunk is as large as 64 rooms.
+const POOL: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#define APART __attribute__((noinline, noclone))
+struct door { void *next; char letters[40]; };
+struct room { long numbers[4]; };
+#define ZMALLOC(type) ((type *)zmalloc(sizeof(type)))
+static char *chunk;
+static size_t left;
+APART void *zmalloc(size_t size) {
+    if (size > 128)
+        return malloc(size);
+    if (left < size) {
+        chunk = malloc(2048);
+        left = 2048;
+    }
+    left -= size;
+    return chunk + left;
+}
+static void *volatile kept;
+APART void doors(void) { struct door *door = zmalloc(sizeof(*door)); kept = door; }
+APART void rooms(void) { struct room *room = ZMALLOC(struct room); kept = room; }
+APART void wide(int i) { char *text = zmalloc(3000 + i); *text = 1; kept = text; }
+int main(void) {
+    for (int i = 0; i < 6400; i++) { doors(); rooms(); }
+    wide(1);
+    wide(2);
+    puts("ok");
+    return 0;
+}
+"#;
+
+#[test]
+fn the_chunks_of_a_pool_that_is_named_like_a_wrapper_stay_at_its_line_and_have_no_type_of_its_callers() {
+    let lab = Laboratory::new();
+    lab.write("rooms.c", POOL);
+    let output = lab.compare(
+        "rooms.c --abi x86-64 --flags '-O1 -g -fno-builtin' --rounds 1 --warmup 0 --metric cpu --heap=1",
+    );
+    assert_eq!(output.status, Some(0), "{output:?}");
+    let report = lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g -fno-builtin", "--json"]).json();
+    assert_eq!(report["sites"][0]["function"], "zmalloc", "{report:#}");
+    assert_eq!(report["wrappers"][0]["is_site"], true, "{report:#}");
+    let types = report["types"]["types"].as_array().unwrap();
+    let large = types.iter().filter(|row| row["a"]["bytes"].as_u64() > Some(100_000));
+    assert!(large.clone().all(|row| row["type"].is_null()) && large.count() == 1, "{types:#?}");
+    let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g -fno-builtin"]).stdout);
+    assert!(text.contains("is taken for a pool: it takes chunks of 2 048 bytes"), "{text}");
+}
+
 /// `new_object` makes objects of two types through a wrapper, and has three quarters of the bytes.
 const OBJECTS: &str = r#"
 #include <stdlib.h>

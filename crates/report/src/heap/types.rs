@@ -347,7 +347,8 @@ fn need(size: u64, header: u64, chunk_bytes: u64, count: u64) -> Option<(String,
     let is_multiple = chunk % ALIGNMENT == 0 || chunk <= SMALL && chunk % (ALIGNMENT / 2) == 0;
     let is_class =
         chunk % PAGE == 0 || chunk.checked_shr(chunk.trailing_zeros()).is_none_or(|bits| bits < 16);
-    let is_rule = count == 1 || chunk_bytes % count == 0 && is_multiple && (over < ALIGNMENT || is_class);
+    let is_rule =
+        count == 1 || chunk_bytes.is_multiple_of(count) && is_multiple && (over < ALIGNMENT || is_class);
     Some((format!("{size} + {header} → {chunk}"), is_rule))
 }
 
