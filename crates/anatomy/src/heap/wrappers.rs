@@ -292,6 +292,10 @@ mod tests {
             let found = with_lines("zmalloc", blocks);
             assert_eq!((found[0].is_thin, found[0].chunk), (true, None), "{blocks:?}");
         }
+        // Its callers begin with one size.
+        let found =
+            with_lines("xrealloc", &[(1, "a", 4096), (1, "b", 4096), (2, "a", 8192), (2, "b", 16_384)]);
+        assert!(found[0].is_thin);
     }
 
     #[test]
