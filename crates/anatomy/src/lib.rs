@@ -7,6 +7,7 @@ pub mod elf;
 pub mod function_name;
 pub mod heap;
 pub mod import;
+mod languages;
 pub mod layout;
 pub mod names;
 pub mod pairing;

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::elf::separate::DebugFiles;
 use crate::function_name::without_parameters;
 use crate::heap::unlinked::Unlinked;
+use crate::languages::is_cpp;
 use crate::names::{self, demangled, plain, without_result};
 use widthwise_heap_log::headers;
 use widthwise_heap_log::history::History;
@@ -193,18 +194,6 @@ impl Symbols {
         }
         frames
     }
-}
-
-fn is_cpp(language: gimli::DwLang) -> bool {
-    matches!(
-        language,
-        gimli::DW_LANG_C_plus_plus
-            | gimli::DW_LANG_C_plus_plus_03
-            | gimli::DW_LANG_C_plus_plus_11
-            | gimli::DW_LANG_C_plus_plus_14
-            | gimli::DW_LANG_C_plus_plus_17
-            | gimli::DW_LANG_C_plus_plus_20
-    )
 }
 
 /// Whether a name has neither a scope nor parameters.

@@ -15,20 +15,10 @@ use super::lines;
 use super::model::{Bits, Destructor, Kind, Location, Role};
 use super::program::{Notes, Program, LONGEST_NAME};
 use super::unit::{self, flags, Die, Ref, Text, UnitTable, ABSENT, NONE};
+use crate::languages::is_cpp;
 
 /// Identifies a type in all units: equal keys are equal types.
 pub(super) type Key = u128;
-
-/// Languages with `[[no_unique_address]]`. Compilers name later ones by the last that their DWARF version has a number for.
-const OVERLAPPING: [dw::DwLang; 7] = [
-    dw::DW_LANG_C_plus_plus,
-    dw::DW_LANG_C_plus_plus_03,
-    dw::DW_LANG_C_plus_plus_11,
-    dw::DW_LANG_C_plus_plus_14,
-    dw::DW_LANG_C_plus_plus_17,
-    dw::DW_LANG_C_plus_plus_20,
-    dw::DW_LANG_ObjC_plus_plus,
-];
 
 const NOT_YET: Key = 0;
 const COMPUTING: Key = 1;
@@ -223,7 +213,8 @@ impl<'p, 'a> Reader<'p, 'a> {
             self.foreign.clear();
         }
         self.load(0, unit);
-        if OVERLAPPING.iter().any(|language| u64::from(language.0) == self.loaded[0].table.language) {
+        // `[[no_unique_address]]` is of C++.
+        if u16::try_from(self.loaded[0].table.language).is_ok_and(|number| is_cpp(dw::DwLang(number))) {
             self.found.overlaps_members.store(true, Ordering::Relaxed);
         }
         for index in 0..self.loaded[0].table.dies.len() as u32 {
