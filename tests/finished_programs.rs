@@ -1,7 +1,7 @@
 //! Finished programs as arguments, and processes that setup leaves in the background.
 
 use crate::laboratory::outcomes::skipped;
-use crate::laboratory::{variant, Laboratory};
+use crate::laboratory::{until, variant, Laboratory};
 
 const FEW: &str = "--rounds 2 --warmup 0";
 
@@ -147,6 +147,21 @@ fn no_process_remains_after_a_failed_setup_a_failed_program_or_scale() {
         let printed = lab.widthwise(&words);
         assert_eq!(printed.status, Some(i32::from(words[0] == "compare")), "{words:?}: {printed:?}");
         assert_eq!(servers(&lab), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn what_setup_leaves_ends_though_widthwise_is_killed() {
+    let lab = Laboratory::new();
+    // While the program runs, and while the setup does; in the setup's session, and in one of its own.
+    for setup in ["sleep 600 & touch begun", "setsid sleep 600 & (sleep 600 &); touch begun; sleep 600"] {
+        let words = ["compare", "--binary", "a=/bin/sleep", "--setup", setup, "--", "600"];
+        let mut child = lab.command(&words[..]).spawn().unwrap();
+        until("a setup that has begun", || lab.path("begun").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        until("the end of all that it started", || servers(&lab) == 0);
+        std::fs::remove_file(lab.path("begun")).unwrap();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Builds the launcher (`runtime/launcher`) and the first process of emulated machines (`runtime/guest`), both freestanding C,
+//! Builds the launcher and the guardian (`runtime/launcher`) and the first process of emulated machines (`runtime/guest`), both freestanding C,
 //! which the library contains as bytes. Generates
 //! the layouts of its protocol and of the heap log from their headers.
 
@@ -23,12 +23,14 @@ fn main() {
         println!("cargo::rerun-if-changed={}", folder.join(file).display());
     }
     let launcher = ["launcher.c", "exit_stops.c", "proc.c", "entry.S"].map(|file| folder.join(file));
-    for file in &launcher {
+    let guardian = ["guardian.c", "entry.S"].map(|file| folder.join(file));
+    for file in launcher.iter().chain(&guardian) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let output = |name: &str| Path::new(&out).join(name);
     build(&output("launcher"), &launcher, "-m64");
+    build(&output("guardian"), &guardian, "-m64");
     let guest = folder.join("../guest");
     // One first process for kernels of both widths.
     build(&output("guest-init"), &[guest.join("init.c")], "-m32");

@@ -3,6 +3,7 @@
 pub mod counters;
 pub(crate) mod descriptors;
 pub(crate) mod ending;
+mod guardian;
 pub(crate) mod hooks;
 pub mod launch_spec;
 pub mod launcher;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::bytes;
 
 use crate::run::descriptors;
+use crate::run::guardian;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
 use widthwise_machine::process_group;
@@ -26,8 +27,6 @@ pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> 
     Ok(())
 }
 
-/// The variable that marks processes left behind by setup and teardown, whatever their session and parent.
-const MARK: &str = "WIDTHWISE_SETUP";
 /// How long a process that was left behind has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a process may be about to execute a program.
@@ -47,7 +46,7 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
         .env_clear()
         // LD_PRELOAD is for the program, not for the shell.
         .envs(start.environment.iter().filter(|(name, _)| *name != "LD_PRELOAD"))
-        .env(MARK, std::process::id().to_string())
+        .env(guardian::VARIABLE, guardian::mark())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .stderr(complaint.try_clone().map_err(failed)?);
@@ -68,7 +67,8 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     Err(format!("`{text}` failed ({how}): {last}"))
 }
 
-/// What setup and teardown have left in the background, such as a server. Dropping this ends it.
+/// What setup and teardown have left in the background, such as a server. Dropping this ends it; the guardian does where
+/// nothing is dropped, since this process was killed.
 #[derive(Debug)]
 pub(crate) struct LeftBehind;
 
@@ -77,8 +77,10 @@ impl LeftBehind {
     pub(crate) fn of(start: &LaunchSpec) -> Option<LeftBehind> {
         let is_used = start.setup.is_some() || start.teardown.is_some();
         // Made only where it is needed: dropping it searches all processes.
-        #[allow(clippy::unnecessary_lazy_evaluations)]
-        is_used.then(|| LeftBehind)
+        is_used.then(|| {
+            guardian::start();
+            LeftBehind
+        })
     }
 }
 
@@ -118,7 +120,7 @@ impl Drop for LeftBehind {
 /// The processes that carry our mark, and whether these are all: the environment of a process that is about
 /// to execute a program cannot be read for a moment.
 fn left_behind() -> (Vec<libc::pid_t>, bool) {
-    let mark = format!("{MARK}={}", std::process::id());
+    let mark = format!("{}={}", guardian::VARIABLE, guardian::mark());
     let (mut left, mut is_certain) = (Vec::new(), true);
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -155,7 +157,7 @@ mod tests {
     fn processes_are_searched_only_around_runs_with_setup_or_teardown() {
         let mut left = std::process::Command::new("sleep")
             .arg("1000")
-            .env(MARK, std::process::id().to_string())
+            .env(guardian::VARIABLE, guardian::mark())
             .spawn()
             .unwrap();
         assert!(LeftBehind::of(&start(None)).is_none());
