@@ -271,10 +271,9 @@ fn a_failed_setup_is_reported_with_its_last_output() {
     let arguments = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--setup", "echo no room >&2; exit 4"];
     let printed = lab.compare(&arguments);
     assert_eq!(printed.status, Some(1), "{printed:?}");
-    assert!(
-        printed.stderr.contains("setup `echo no room >&2; exit 4` failed (exit 4): no room"),
-        "{printed:?}"
-    );
+    let told = "setup `echo no room >&2; exit 4` failed (exit 4): no room";
+    assert!(printed.stderr.contains(told), "{printed:?}");
+    assert!(unfolded(&printed.stdout).contains(&format!("warning: x86-64: {told} (round")), "{printed:?}");
 }
 
 #[test]
@@ -288,6 +287,6 @@ fn a_filter_that_fails_and_a_missing_file_are_no_difference_of_outputs() {
         lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "1", "--filter", "false", "--", "compiler"]);
     assert_eq!(printed.status, Some(1), "{printed:?}");
     let text = unfolded(&printed.stdout);
-    assert!(text.contains("x86-64's output could not be compared: the filter `false` failed"), "{printed:?}");
+    assert!(text.contains("x86-64's output could not be compared: the filter `false` failed (exit 1) without a message; begin it with `set -x;`"), "{printed:?}");
     assert!(!text.contains("differs") && !text.contains(" against x86-64:"), "{printed:?}");
 }

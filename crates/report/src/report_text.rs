@@ -453,6 +453,7 @@ pub fn ending(ending: &Ending) -> String {
             format!("wrote more than {limit} and was killed")
         }
         Ending::SpawnFailed { reason } => format!("could not be started: {}", sanitize::line(reason)),
-        Ending::HookFailed { reason } => format!("setup or teardown failed: {}", sanitize::line(reason)),
+        // It names the hook.
+        Ending::HookFailed { reason } => sanitize::line(reason),
     }
 }

@@ -110,11 +110,11 @@ fn with_hooks(start: &LaunchSpec, log: &Path, limit: Option<Duration>) -> Result
     }
     let _left_behind = hooks::LeftBehind::of(start);
     if let Some(text) = &start.setup {
-        hooks::shell(text, start)?;
+        hooks::shell("setup", text, start)?;
     }
     let ended = status(start, log, limit).map_err(failed);
     if let Some(text) = &start.teardown {
-        hooks::shell(text, start)?;
+        hooks::shell("teardown", text, start)?;
     }
     ended
 }

@@ -9,6 +9,7 @@ use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 use crate::output::earlier::Earlier;
+use crate::run::ending::failed_hook;
 use crate::run::{descriptors, reported};
 use widthwise_machine::process_group;
 
@@ -100,9 +101,7 @@ fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, 
     })
     .map_err(|error| format!("the filter `{filter}`: {error}"))?;
     if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let last = complaint.lines().next_back().unwrap_or("no message");
-        return Err(format!("the filter `{filter}` failed ({}): {last}", output.status));
+        return Err(failed_hook("the filter", filter, output.status, &output.stderr));
     }
     Ok(output.stdout)
 }

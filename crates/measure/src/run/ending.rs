@@ -2,7 +2,9 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -118,6 +120,30 @@ pub fn describe(ending: &Ending) -> String {
     }
 }
 
+/// How a shell command of the user failed, with its last message; without one, how to learn more.
+pub(crate) fn failed_hook(hook: &str, text: &str, status: ExitStatus, stderr: &[u8]) -> String {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}{}", signal_name(signal)),
+        (None, None) => "it ended".into(),
+    };
+    let stderr = String::from_utf8_lossy(stderr);
+    let rest = match stderr.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+        Some(line) => format!(": {line}"),
+        None if status.code() == Some(1) && names_grep(text) => {
+            " without a message; grep ends so where no line matches, which `|| [ $? = 1 ]` after it allows"
+                .into()
+        }
+        None => " without a message; begin it with `set -x;` to be told its last command".into(),
+    };
+    format!("{hook} `{text}` failed ({how}){rest}")
+}
+
+fn names_grep(text: &str) -> bool {
+    text.split(|letter: char| !letter.is_alphanumeric())
+        .any(|word| ["grep", "egrep", "fgrep", "zgrep"].contains(&word))
+}
+
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         libc::SIGSEGV => " (SIGSEGV)",
@@ -136,6 +162,23 @@ fn signal_name(signal: i32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_hook_is_named_with_its_message_or_what_to_do() {
+        let exit = |code: i32| ExitStatus::from_raw(code << 8);
+        let told = failed_hook("setup", "make it", exit(2), b"one\nno rule\n \n");
+        assert_eq!(told, "setup `make it` failed (exit 2): no rule");
+        for (text, status, rest) in [
+            ("false", exit(1), "(exit 1) without a message; begin it with `set -x;`"),
+            ("sort | grep -v x", exit(1), "(exit 1) without a message; grep ends so where no line matches"),
+            ("grep x /dev/full", exit(2), "(exit 2) without a message; begin it"),
+            ("./ingrepient", exit(1), "(exit 1) without a message; begin it"),
+            ("kill $$", ExitStatus::from_raw(libc::SIGTERM), "(signal 15 (SIGTERM)) without a message"),
+        ] {
+            let told = failed_hook("the filter", text, status, b"");
+            assert!(told.starts_with(&format!("the filter `{text}` failed {rest}")), "{told}");
+        }
+    }
 
     #[test]
     fn the_last_line_of_a_file_is_read_without_the_rest() {

@@ -1,13 +1,13 @@
 //! The untimed steps before and after a run: its fresh directory, its setup and teardown commands.
 
 use std::io::{Read, Seek};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use widthwise_experiment::bytes;
 
 use crate::run::descriptors;
+use crate::run::ending::failed_hook;
 use crate::run::guardian;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
@@ -32,10 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a process may be about to execute a program.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// Runs `sh -e` text; on failure, returns how it ended and the last line of its standard error. Processes
-/// that it leaves in the background continue: see [`LeftBehind`].
-pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("`{text}` could not be run: {error}");
+/// Runs a hook, `sh -e` text; on failure, returns a sentence with its last message. Processes that it leaves in the
+/// background continue: see [`LeftBehind`].
+pub(crate) fn shell(hook: &str, text: &str, start: &LaunchSpec) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{hook} `{text}` could not be run: {error}");
     // Reading a pipe would wait for the last process that holds it.
     let mut complaint = memory_file(c"widthwise-hook").map_err(failed)?;
     let mut command = std::process::Command::new("sh");
@@ -55,16 +55,9 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let how = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "it ended".into(),
-    };
     let mut output = Vec::new();
     let _ = complaint.rewind().and_then(|()| complaint.read_to_end(&mut output));
-    let output = String::from_utf8_lossy(&output);
-    let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
-    Err(format!("`{text}` failed ({how}): {last}"))
+    Err(failed_hook(hook, text, status, &output))
 }
 
 /// What setup and teardown have left in the background, such as a server. Dropping this ends it; the guardian does where
@@ -145,6 +138,7 @@ fn left_behind() -> (Vec<libc::pid_t>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     fn start(setup: Option<&str>) -> LaunchSpec {
         LaunchSpec {

@@ -216,8 +216,8 @@ impl Runner {
                 .map_err(|error| RunError::Scratch { path: start.directory.clone(), error })?;
         }
         if let Some(text) = &start.setup {
-            if let Err(reason) = shell(text, start) {
-                begun.around = Some(Ending::HookFailed { reason: format!("setup {reason}") });
+            if let Err(reason) = shell("setup", text, start) {
+                begun.around = Some(Ending::HookFailed { reason });
             }
         }
         if self.in_flight().0 == 0 {
@@ -402,9 +402,9 @@ impl Runner {
         let Some(reply) = self.replies.pop_front() else { return Err(RunError::Escaped) };
         let mut result = self.account(reply, begun.number, begun.killed.take(), start, cpus, limits)?;
         if let Some(text) = &start.teardown {
-            if let Err(reason) = shell(text, start) {
+            if let Err(reason) = shell("teardown", text, start) {
                 if result.ending == Ending::Done {
-                    result.ending = Ending::HookFailed { reason: format!("teardown {reason}") };
+                    result.ending = Ending::HookFailed { reason };
                 }
             }
         }

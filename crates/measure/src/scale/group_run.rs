@@ -77,8 +77,8 @@ pub fn run_group(
     let compared = Earlier::checked_files(spec.check, &spec.start.directory);
     let earlier = Earlier::of(compared.into_iter().chain(logs(spec, count)));
     let _left = LeftBehind::of(spec.start);
-    if let Some(reason) = spec.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
-        return Ok(not_begun(spec, Ending::HookFailed { reason: format!("setup {reason}") }));
+    if let Some(reason) = spec.start.setup.as_ref().and_then(|text| shell("setup", text, &starts[0]).err()) {
+        return Ok(not_begun(spec, Ending::HookFailed { reason }));
     }
     // Our own work is done elsewhere, where there is an elsewhere without the load.
     let elsewhere = if load.is_empty() || spec.load.is_some() { spec.allowed } else { &load[..] };
@@ -88,10 +88,12 @@ pub fn run_group(
     let mut watcher = Watcher::new(spec, pipes);
     let result = pool.run_all(&tasks, limits, cancelled, &mut watcher)?;
     let mut run = accounted(spec, &tasks, result, watcher, &earlier);
-    if let Some(reason) = spec.start.teardown.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
+    if let Some(reason) =
+        spec.start.teardown.as_ref().and_then(|text| shell("teardown", text, &starts[0]).err())
+    {
         if run.is_sound() {
-            run.ending = Ending::HookFailed { reason: format!("teardown {reason}") };
-            run.failure = Some(format!("teardown {reason}"));
+            run.ending = Ending::HookFailed { reason: reason.clone() };
+            run.failure = Some(reason);
         }
     }
     Ok(run)

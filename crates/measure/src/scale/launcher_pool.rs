@@ -483,7 +483,7 @@ mod tests {
             most => most.to_string(),
         };
         assert_eq!(std::fs::read_to_string(&output).unwrap(), format!("{SOFT}\n{hard}\n"));
-        crate::run::hooks::shell("ulimit -Sn > hook", &start).unwrap();
+        crate::run::hooks::shell("setup", "ulimit -Sn > hook", &start).unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("hook")).unwrap(), format!("{SOFT}\n"));
         drop(held);
     }
