@@ -215,7 +215,13 @@ pub(crate) fn includes_none(interval: Interval) -> bool {
 /// % errs by 2.5 % to either side, so a difference as large as the margin is called none in 2.5 % of all cases.
 pub(crate) fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Doubt) -> (Word, String) {
     let Comparison { interval, scale, .. } = comparison;
-    let margin = margin(figures.equal_within);
+    let margin = match scale {
+        Scale::Log => margin(figures.equal_within),
+        Scale::Difference { baseline } => {
+            let mean = departure_text(*scale, *baseline, figures.metric.unit);
+            format!("{} of the baseline's mean, {mean}", margin(figures.equal_within))
+        }
+    };
     let is_within = scale.is_within(*interval, figures.equal_within);
     let word = if is_within { Word::NoDifference } else { Word::Inconclusive };
     let reason = match (doubt, is_within) {

@@ -17,6 +17,8 @@ use crate::{Verdict, Word};
 
 /// An account may lack pages of all three kinds, or have too many of two while the third grows to the peak: as a multiple of its lag.
 const TOO_MANY: f64 = 2.0 / 3.0;
+/// More memory than a program is given for a verdict, in bytes.
+const MOST_MEMORY: f64 = 1e12;
 /// A process has one page at least, in bytes.
 const PAGE: f64 = 4096.0;
 
@@ -83,19 +85,60 @@ impl RssLag {
         (1.0 + floor) / (1.0 - self.share()).max(PAGE / self.baseline) - 1.0
     }
 
+    /// The baseline's figure above which the lag leaves a verdict of that word, if the accounts' ratio is between these there, too; any
+    /// verdict for a word that claims nothing. Rounded up to two digits; absent where no memory would do.
+    fn least_sufficient(self, word: Word, [low, high]: [f64; 2], equal_within: f64) -> Option<f64> {
+        let (lacks, has_too_many) = (self.lacks, TOO_MANY * self.lacks);
+        let margin = 1.0 + equal_within;
+        // The ends of `bounds`, solved for the baseline's figure.
+        let lower = self.bytes() / (1.0 - high).max(0.0);
+        let higher = self.bytes() / (low - 1.0).max(0.0);
+        let equal = f64::max(
+            (lacks / margin + has_too_many) / (low - margin.recip()).max(0.0),
+            (lacks + margin * has_too_many) / (margin - high).max(0.0),
+        );
+        let least = match word {
+            Word::Lower => lower,
+            Word::Higher => higher,
+            Word::NoDifference => equal,
+            Word::Inconclusive | Word::Withheld | Word::NoData => lower.min(higher).min(equal),
+        };
+        let step = 10f64.powf(least.log10().floor() - 1.0);
+        (least < MOST_MEMORY).then(|| (least / step).ceil() * step)
+    }
+
+    /// What would lead to a verdict of that word.
+    fn remedy(self, word: Word, ratios: [f64; 2], equal_within: f64) -> String {
+        match self.least_sufficient(word, ratios, equal_within) {
+            Some(least) => {
+                let least = Quantity { value: least, unit: Unit::Bytes };
+                format!(
+                    "a larger input would, if it leaves the ratio and gives the baseline more than {least}"
+                )
+            }
+            None => "only an input with a larger difference would".to_owned(),
+        }
+    }
+
     /// The verdict with an interval that includes the lag, and without a word that the lag could change. `keeps_open`: the lag is why
     /// no number of rounds would decide.
     pub fn included(self, mut verdict: Verdict, keeps_open: bool) -> Verdict {
-        if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
-            [verdict.low, verdict.high] = self.bounds([low, high]).map(Some);
-        }
+        let Some(accounts) = verdict.low.zip(verdict.high).map(|(low, high)| [low, high]) else {
+            return verdict;
+        };
+        [verdict.low, verdict.high] = self.bounds(accounts).map(Some);
         let bytes = Quantity { value: self.bytes(), unit: Unit::Bytes };
         let title = verdict.metric.title;
         let lag = format!("the kernel's accounts of {title} may differ by {bytes} for the same memory");
+        let remedy = |word, ratios| self.remedy(word, ratios, verdict.equal_within);
         if could_change(&verdict) {
-            verdict.withhold(format!("{lag}, which could change this verdict"));
+            let remedy = remedy(verdict.word, accounts);
+            verdict.withhold(format!(
+                "{lag}, which could change this verdict; more rounds would not help, {remedy}"
+            ));
         } else if keeps_open {
-            let more = format!("{lag}, so that more rounds would not decide");
+            let remedy = remedy(verdict.word, [verdict.ratio.unwrap_or(1.0); 2]);
+            let more = format!("{lag}, so that more rounds would not decide; {remedy}");
             verdict.reason = Some(verdict.reason.map_or(more.clone(), |reason| format!("{reason}; {more}")));
         }
         verdict

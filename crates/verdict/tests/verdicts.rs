@@ -92,6 +92,17 @@ fn amounts_with_two_bounds_of_which_one_is_zero_are_compared_by_their_difference
 }
 
 #[test]
+fn the_margin_of_a_difference_of_amounts_is_named_with_what_it_is_of() {
+    let mut laid = Laid::new(&["x32"], &["system"], 10);
+    let some = |values: &[f64]| (0..10).map(|i| values[i % values.len()]).collect::<Vec<f64>>();
+    laid.read_alike("system", 2.0e6).read("x32", "system", some(&[0.0, 4.0e6, 2.0e6]));
+    let verdict = laid.verdict("x32", "system");
+    assert_eq!((verdict.ratio, verdict.word), (None, Word::Inconclusive), "{verdict:?}");
+    let says = "its interval includes zero and reaches beyond ±1 % of the baseline's mean, 2.00 ms";
+    assert_eq!(reason(&verdict), says);
+}
+
+#[test]
 fn amounts_without_an_upper_bound_are_not_compared() {
     for (of_variant, of_baseline) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
         let verdict = bounded(0.5, of_variant, of_baseline);

@@ -82,11 +82,7 @@ impl Figures {
         }
         let ratio = verdict.ratio?;
         if ratio >= MULTIPLE {
-            let digits = match 0.5 * (high - low) {
-                half if half >= 1.0 => 0,
-                half if half >= 0.05 => 1,
-                _ => 2,
-            };
+            let digits = if high > low { digits(0.5 * (high - low), ratio) } else { 2 };
             return Some(Figures::Multiple { ratio, low, high, digits });
         }
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
@@ -95,7 +91,7 @@ impl Figures {
         Some(Figures::Percent(Signed { estimate, low, high, digits, unit: " %" }))
     }
 
-    /// As a cell of a table: `−2.1 % (−2.9 … −1.4)`, `× 12.3 (12.1 … 12.6)`, `0 → 11: +11 (+9 … +13)`.
+    /// As a cell of a table: `−2.1 % (−2.9 … −1.4)`, `× 12.34 (12.10 … 12.60)`, `0 → 11: +11.0 (+9.0 … +14.0)`.
     pub fn cell(&self) -> String {
         match self {
             Figures::Percent(difference) => difference.cell(),
@@ -225,15 +221,23 @@ pub(super) fn signed(value: f64, unsigned: String) -> String {
     }
 }
 
-/// How many digits after the point a number deserves whose interval reaches this far to either side; where there is no
-/// spread at all, enough to show the number.
+/// The most digits after the point.
+const MOST_DIGITS: usize = 3;
+
+/// How many digits after the point a number has whose interval reaches this far to either side: the rule of the Particle Data Group
+/// (Review of Particle Physics, 5.3). Half of the interval has two significant digits up to 0.354, one from 0.355 to 0.949, and is
+/// 1.0 from there on; likewise with every power of ten. Where there is no spread at all, enough to show the number.
 pub(super) fn digits(half: f64, seen: f64) -> usize {
-    let measure = if half > 0.0 { half } else { seen.abs() };
-    match measure {
-        m if m >= 0.995 && half > 0.0 => 0,
-        m if m >= 0.05 => 1,
-        m if m >= 0.005 => 2,
-        m if m > 0.0 => 3,
-        _ => 1,
+    if half <= 0.0 {
+        return match seen.abs() {
+            m if m >= 0.05 => 1,
+            m if m >= 0.005 => 2,
+            m if m > 0.0 => MOST_DIGITS,
+            _ => 1,
+        };
     }
+    let power = half.log10().floor();
+    let has_two_digits = half / 10f64.powf(power) < 3.545;
+    let place = if has_two_digits { power - 1.0 } else { power };
+    (-place).clamp(0.0, MOST_DIGITS as f64) as usize
 }

@@ -36,8 +36,27 @@ fn a_difference_within_the_lag_of_the_kernels_account_is_withheld() {
     ] {
         let (found, reason) = of(bytes, ratio);
         assert_eq!(found, word, "{bytes} {ratio}: {reason}");
-        let says = "the kernel's accounts of max RSS may differ by 655 kB for the same memory, which could change this verdict";
-        assert_eq!(reason, if word == Word::Withheld { says } else { "" });
+        let says = "the kernel's accounts of max RSS may differ by 655 kB for the same memory, which could change this verdict; \
+                    more rounds would not help, a larger input would, if it leaves the ratio and gives the baseline more than ";
+        assert!(
+            if word == Word::Withheld { reason.starts_with(says) } else { reason.is_empty() },
+            "{reason}"
+        );
+    }
+    // What it says is enough, and hardly less would be.
+    for (bytes, ratio, said, enough) in [
+        (1e6, 0.9, "6.60 MB", 6.6e6),
+        (1e6, 1.2, "3.30 MB", 3.3e6),
+        (1e6, 1.0, "66.0 MB", 66e6),
+        (60e6, 1.002, "330 MB", 330e6),
+    ] {
+        let (word, reason) = of(bytes, ratio);
+        assert!(
+            word == Word::Withheld && reason.ends_with(&format!("more than {said}")),
+            "{ratio}: {reason}"
+        );
+        assert_eq!(of(0.98 * enough, ratio).0, Word::Withheld, "{ratio}");
+        assert_ne!(of(enough, ratio).0, Word::Withheld, "{ratio}");
     }
     // 1 % of 60 MB is less than that, 1 % of 70 MB is more.
     assert_eq!(of(60e6, 1.0).0, Word::Withheld);
@@ -101,7 +120,12 @@ fn no_number_of_rounds_decides_within_the_lag() {
     assert!(exact.rounds_to_decide.is_some() && verdict.rounds_to_decide.is_none(), "{exact:?} {verdict:?}");
     let reason = verdict.reason.unwrap_or_default();
     let says = "; the kernel's accounts of max RSS may differ by 655 kB for the same memory, so that more rounds would not decide";
-    assert!(reason.ends_with(says), "{reason}");
+    let (_, rest) = reason.split_once(says).unwrap_or_else(|| panic!("{reason}"));
+    // The ratio is 0.5 % below 1: 655 kB are half of the margin there.
+    assert!(
+        rest.starts_with("; a larger input would, if it leaves the ratio and gives the baseline more than 1"),
+        "{rest}"
+    );
 }
 
 /// Programs of known sizes, as the kernel's account and their maps at the exit have them.
