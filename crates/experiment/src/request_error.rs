@@ -18,6 +18,13 @@ pub struct RequestError {
     pub kind_of_error: RequestErrorKind,
 }
 
+impl RequestError {
+    /// Whether a name of that kind is unknown.
+    pub fn is_unknown(&self, kind: &str) -> bool {
+        matches!(self.kind_of_error, RequestErrorKind::Unknown { what, .. } if what == kind)
+    }
+}
+
 /// A spec file that cannot be read; its `location` always has a line.
 pub type SpecError = RequestError;
 

@@ -40,7 +40,14 @@ pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request,
         default_seed: random_seed(),
         folder: PathBuf::new(),
     };
-    let experiment = request.resolve(&facts).map_err(Failure::request)?;
+    let experiment = match request.resolve(&facts) {
+        Err(error) if error.is_unknown("baseline") => {
+            // The variants' names have the compilers' full names.
+            name_compilers_of_baseline(&mut request, compilers);
+            request.resolve(&facts).map_err(|_| Failure::request(error))?
+        }
+        resolved => resolved.map_err(Failure::request)?,
+    };
     // The archive keeps the seed, so that its report and a repetition have the same orders and intervals.
     request.measure.seed.get_or_insert_with(|| Located::new(experiment.seed, SourceLocation::Flag("--seed")));
     keep_compilers(&mut request, &experiment);
@@ -174,6 +181,14 @@ fn name_compilers(request: &mut Request, compilers: &[Compiler]) {
         if let Ok(found) = compiler::find(compilers, &name.value) {
             name.value.clone_from(&found.name);
         }
+    }
+}
+
+/// The same in the name of the baseline, `x86-64/gcc`.
+fn name_compilers_of_baseline(request: &mut Request, compilers: &[Compiler]) {
+    if let Some(name) = &mut request.measure.baseline {
+        let full = |part| compiler::find(compilers, part).map_or(part, |found| found.name.as_str());
+        name.value = name.value.split('/').map(full).collect::<Vec<_>>().join("/");
     }
 }
 
