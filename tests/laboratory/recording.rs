@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use super::{Laboratory, Words};
 
+/// Remarks on programs of the system, such as the shell.
+const WITHOUT_LINES: [&str; 3] = ["built without -g", " is stripped: ", ": its debug information is in "];
+
 /// Every ABI, and gcc's options for it.
 pub const ABIS: [(&str, &str); 3] = [
     ("x86-64", "-m64"),
@@ -248,9 +251,7 @@ impl Facts {
     pub fn remarks(&self) -> Vec<&str> {
         let all = self.documents.iter().flat_map(|document| document["a"]["remarks"].as_array().unwrap());
         let texts = all.map(|remark| remark.as_str().unwrap());
-        texts
-            .filter(|remark| !remark.contains("built without -g") && !remark.contains(" is stripped: "))
-            .collect()
+        texts.filter(|remark| !WITHOUT_LINES.iter().any(|words| remark.contains(words))).collect()
     }
 
     /// One entry for each process, of all logs.

@@ -52,8 +52,8 @@ pub(crate) fn share_between(fraction: f64, low: f64, high: f64) -> String {
     format!("{fraction} % ({low} … {high})")
 }
 
-/// A verdict in a table's cell: `−2.1 % (−2.9 … −1.4)`, `−14.8 % (±0.4)`, `× 12.34 (12.10 … 12.60)`,
-/// `0 → 11: +11.0 (+9.0 … +14.0)`, or its word. The A/A control has a difference and no word: `A/A +0.1 %`.
+/// A verdict in a table's cell: `−2.1 % (−2.9 … −1.4)`, `−14.8 % (±0.1)`, `× 12.3 (12.1 … 12.6)`,
+/// `0 → 11: +11 (+9 … +13)`, or its word. The A/A control has a difference and no word: `A/A +0.1 %`.
 pub fn interval(verdict: &Verdict) -> String {
     let is_difference = matches!(verdict.word, Word::Lower | Word::Higher);
     let is_control = verdict.is_control() && matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
@@ -436,17 +436,11 @@ mod tests {
     fn cells_show_the_digits_that_the_interval_justifies() {
         let cell = |ratio, low, high| interval(&verdict("cpu", "x32", ratio, low, high));
         assert_eq!(cell(0.979, 0.971, 0.986), "−2.1 % (−2.9 … −1.4)");
-        assert_eq!(cell(0.852, 0.851, 0.853), "−14.80 % (±0.10)");
-        // Two digits of the interval up to 0.354, one up to 0.949, then two: 1.0.
-        assert_eq!(cell(0.8520, 0.8485, 0.8555), "−14.80 % (±0.35)");
-        assert_eq!(cell(0.8520, 0.8484, 0.8556), "−14.8 % (±0.4)");
-        assert_eq!(cell(0.8520, 0.8426, 0.8614), "−14.8 % (±0.9)");
-        assert_eq!(cell(0.8520, 0.8424, 0.8616), "−14.8 % (±1.0)");
-        assert_eq!(cell(0.9950, 0.9740, 1.0160), "−0.5 % (±2.1)");
-        assert_eq!(cell(1.3804, 1.36, 1.41), "+38.0 % (+36.0 … +41.0)");
+        assert_eq!(cell(0.852, 0.851, 0.853), "−14.8 % (±0.1)");
+        assert_eq!(cell(1.3804, 1.36, 1.41), "+38 % (+36 … +41)");
         assert_eq!(cell(0.8520, 0.8520, 0.8520), "−14.8 % (±0)");
         assert_eq!(cell(1.00012, 1.00011, 1.00013), "+0.012 % (±0.001)");
-        assert_eq!(cell(12.34, 12.1, 12.6), "× 12.34 (12.10 … 12.60)");
+        assert_eq!(cell(12.34, 12.1, 12.6), "× 12.3 (12.1 … 12.6)");
         assert_eq!(cell(0.995, 0.9899, 1.0001), "−0.5 % (±0.5)");
         assert_eq!(cell(1.3960, 1.3390, 1.4520), "+40 % (+34 … +45)");
         assert_eq!(cell(1.4040, 1.3410, 1.4620), "+40 % (±6)");
@@ -468,7 +462,7 @@ mod tests {
         );
         assert_eq!(
             sentence(&verdict("cpu", "i386", 1.38, 1.36, 1.40)),
-            "i386 needs 38.0 % (36.0 to 40.0) more CPU time than x86-64"
+            "i386 needs 38 % (36 to 40) more CPU time than x86-64"
         );
         assert_eq!(
             sentence(&verdict("page_faults", "x32", 0.85, 0.85, 0.85)),
@@ -476,7 +470,7 @@ mod tests {
         );
         assert_eq!(
             sentence(&verdict("instructions", "i386", 12.34, 12.1, 12.6)),
-            "i386 needs 12.34 times (12.10 to 12.60) as many instructions as x86-64"
+            "i386 needs 12.3 times (12.1 to 12.6) as many instructions as x86-64"
         );
     }
 
@@ -549,10 +543,10 @@ mod tests {
         let cell = |name, baseline, difference, low, high| {
             interval(&of_amounts(name, baseline, difference, low, high))
         };
-        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 13.0), "0 → 11: +11.0 (±2.0)");
-        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 14.0), "0 → 11: +11.0 (+9.0 … +14.0)");
+        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 13.0), "0 → 11: +11 (±2)");
+        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 14.0), "0 → 11: +11 (+9 … +14)");
         assert_eq!(cell("major_faults", 0.0, 11.0, 11.0, 11.0), "0 → 11: +11 (±0)");
-        assert_eq!(cell("major_faults", 4.0, -4.0, -5.2, -3.0), "4 → 0: −4.0 (−5.2 … −3.0)");
+        assert_eq!(cell("major_faults", 4.0, -4.0, -5.2, -3.0), "4 → 0: −4 (±1)");
         assert_eq!(cell("major_faults", 0.25, 0.5, 0.11, 0.91), "0.250 → 0.750: +0.5 (±0.4)");
         assert_eq!(
             cell("major_faults", 0.0, 12345.0, 12341.0, 12349.0),
@@ -562,7 +556,7 @@ mod tests {
         assert_eq!(cell("user", 4e6, -0.4e6, -2.1e6, 1.3e6), "4.00 ms → 3.60 ms: −0.4 ms (±1.7)");
         assert_eq!(cell("tree_heap", 0.0, 2e6, 1.94e6, 2.03e6), "0 B → 2.00 MB: +2.00 MB (+1.94 … +2.03)");
         let verdict = of_amounts("major_faults", 0.0, 11.0, 9.0, 13.0);
-        assert_eq!(sentence(&verdict), "x32 has 11.0 (9.0 to 13.0) more major faults (0 → 11) than x86-64");
+        assert_eq!(sentence(&verdict), "x32 has 11 (9 to 13) more major faults (0 → 11) than x86-64");
         let lower = of_amounts("system", 3e6, -1.5e6, -1.8e6, -1.2e6);
         assert_eq!(
             sentence(&lower),
@@ -571,7 +565,7 @@ mod tests {
         let open = Verdict { word: Word::Inconclusive, ..of_amounts("major_faults", 0.5, 1.0, -1.0, 3.0) };
         assert_eq!(
             sentence(&open),
-            "it is inconclusive whether x32 has fewer or more major faults (−1.0 to +3.0; floor 2) than x86-64"
+            "it is inconclusive whether x32 has fewer or more major faults (−1 to +3; floor 2) than x86-64"
         );
     }
 
@@ -643,7 +637,7 @@ mod tests {
         assert_eq!(
             summary_text[..4],
             [
-                "x32 needs 2.1 % (1.4 to 2.9) less CPU time and uses 14.80 % (14.70 to 14.90) less peak memory than x86-64.",
+                "x32 needs 2.1 % (1.4 to 2.9) less CPU time and uses 14.8 % (14.7 to 14.9) less peak memory than x86-64.",
                 "i386 needs as much CPU time (−0.3 % to +0.5 %) as x86-64: no difference beyond ±1 %.",
                 "No verdict on the peak memory of i386: 2 of 30 runs failed: killed by signal 11.",
                 "The smallest difference this machine can resolve: 0.8 % for CPU time.",

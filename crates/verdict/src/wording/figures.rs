@@ -82,7 +82,11 @@ impl Figures {
         }
         let ratio = verdict.ratio?;
         if ratio >= MULTIPLE {
-            let digits = if high > low { digits(0.5 * (high - low), ratio) } else { 2 };
+            let digits = match 0.5 * (high - low) {
+                half if half >= 1.0 => 0,
+                half if half >= 0.05 => 1,
+                _ => 2,
+            };
             return Some(Figures::Multiple { ratio, low, high, digits });
         }
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
@@ -91,7 +95,7 @@ impl Figures {
         Some(Figures::Percent(Signed { estimate, low, high, digits, unit: " %" }))
     }
 
-    /// As a cell of a table: `−2.1 % (−2.9 … −1.4)`, `× 12.34 (12.10 … 12.60)`, `0 → 11: +11.0 (+9.0 … +14.0)`.
+    /// As a cell of a table: `−2.1 % (−2.9 … −1.4)`, `× 12.3 (12.1 … 12.6)`, `0 → 11: +11 (+9 … +13)`.
     pub fn cell(&self) -> String {
         match self {
             Figures::Percent(difference) => difference.cell(),
@@ -146,7 +150,11 @@ fn amount(verdict: &Verdict, difference: f64, low: f64, high: f64) -> Figures {
     let (size, name) = unit.step(low.abs().max(high.abs()));
     let (estimate, low, high) = (difference / size, low / size, high / size);
     let half = 0.5 * (high - low);
-    let digits = if half == 0.0 && estimate.fract() == 0.0 { 0 } else { digits(half, estimate) };
+    let digits = match unit {
+        _ if half == 0.0 && estimate.fract() == 0.0 => 0,
+        Unit::Count => digits(half, estimate),
+        _ => digits_of_amount(half, estimate),
+    };
     Figures::Amount {
         baseline: shown(baseline),
         variant: shown(baseline + difference),
@@ -221,23 +229,25 @@ pub(super) fn signed(value: f64, unsigned: String) -> String {
     }
 }
 
-/// The most digits after the point.
-const MOST_DIGITS: usize = 3;
-
-/// How many digits after the point a number has whose interval reaches this far to either side: the rule of the Particle Data Group
-/// (Review of Particle Physics, 5.3). Half of the interval has two significant digits up to 0.354, one from 0.355 to 0.949, and is
-/// 1.0 from there on; likewise with every power of ten. Where there is no spread at all, enough to show the number.
+/// How many digits after the point a number deserves whose interval reaches this far to either side; where there is no
+/// spread at all, enough to show the number.
 pub(super) fn digits(half: f64, seen: f64) -> usize {
-    if half <= 0.0 {
-        return match seen.abs() {
-            m if m >= 0.05 => 1,
-            m if m >= 0.005 => 2,
-            m if m > 0.0 => MOST_DIGITS,
-            _ => 1,
-        };
+    let measure = if half > 0.0 { half } else { seen.abs() };
+    match measure {
+        m if m >= 0.995 && half > 0.0 => 0,
+        m if m >= 0.05 => 1,
+        m if m >= 0.005 => 2,
+        m if m > 0.0 => 3,
+        _ => 1,
     }
-    let power = half.log10().floor();
-    let has_two_digits = half / 10f64.powf(power) < 3.545;
-    let place = if has_two_digits { power - 1.0 } else { power };
-    (-place).clamp(0.0, MOST_DIGITS as f64) as usize
+}
+
+/// The same of a time or a size, whose unit is a thousand times the next smaller one: half of an interval that begins with 1, 2 or 3
+/// has a second digit, as the Particle Data Group rounds (Review of Particle Physics, 5.3). −0.6 ms (−2.3 … +1.1) is not −1 ms.
+fn digits_of_amount(half: f64, seen: f64) -> usize {
+    let place = half.log10().floor();
+    match half / 10f64.powf(place) < 3.545 && half > 0.0 {
+        true => (1.0 - place).clamp(0.0, 3.0) as usize,
+        false => digits(half, seen),
+    }
 }
