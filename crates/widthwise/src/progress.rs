@@ -50,10 +50,13 @@ impl Progress {
         self.terminal || self.last_line.elapsed() + FRESH >= PAUSE
     }
 
-    /// Shows the completed share (0 to 1), the time left, and `state`, the current estimate.
+    /// Shows the completed share (0 to 1), the time left, and `state`, the current estimate. A round that began within the time
+    /// limit ends after it, and how long that takes is not known.
     pub fn at(&mut self, share: f64, left: Option<Duration>, state: &str) {
-        let left = left
-            .map_or(String::new(), |left| format!(" · {} left", widthwise_report::format::duration(left)));
+        let left = match left {
+            None | Some(Duration::ZERO) => String::new(),
+            Some(left) => format!(" · {} left", widthwise_report::format::duration(left)),
+        };
         let message = format!("{state}{left}");
         if self.terminal {
             self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);

@@ -49,7 +49,7 @@ pub(super) fn lines<'s>(
 }
 
 /// The lines in which a function asks for chunks: always for one large size, whoever calls. A wrapper asks for what its callers ask for.
-/// That all of them ask for one size tells the two apart by the function's name, by requests for more in another line, which takes what
+/// Where all of them ask for one size, a pool is recognised by its name, by requests for more in another line, which takes what
 /// is too large for the pool, or by the number of callers.
 fn lines_of<'s>(
     profile: &Profile,

@@ -17,7 +17,7 @@ static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guardian"));
 /// The variable that marks processes left behind by setup and teardown, whatever their session and parent.
 pub(crate) const VARIABLE: &str = "WIDTHWISE_SETUP";
 
-/// The variable's value. The number of this process may be another's after its end: the time tells them apart.
+/// The variable's value. The number of this process may be that of another process after its end; the time is not.
 pub(crate) fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
