@@ -14,7 +14,7 @@ use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
 use crate::randomized_layouts::{across, by_layout, Spread};
 use crate::rng::Rng;
 use crate::rss_lag::RssLag;
-use crate::trimmed_mean::adaptive;
+use crate::trimmed_mean::{adaptive, HEAVY};
 use crate::Evidence;
 
 pub use widthwise_experiment::resolve::FEWEST_PAIRS;
@@ -318,7 +318,19 @@ fn typical_log_ratio(pairs: &[Pair]) -> f64 {
     if equal(&sorted) {
         return sorted.first().copied().unwrap_or_default();
     }
+    if are_trimmed_to_ties(&sorted, pairs.len()) {
+        return average(sorted.into_iter());
+    }
     adaptive(&sorted, &vec![1; sorted.len()])
+}
+
+/// Whether the trims leave equal log-ratios alone, although more than a few differ: those of one round, or a small share.
+fn are_trimmed_to_ties(sorted: &[f64], rounds: usize) -> bool {
+    let all = sorted.len();
+    let left_out = (HEAVY * all as f64) as usize;
+    let middle = sorted[all / 2];
+    let odd = sorted.iter().filter(|ratio| (*ratio - middle).abs() > SAME).count() as f64;
+    equal(&sorted[left_out..all - left_out]) && odd > (FEW * all as f64).max(all as f64 / rounds as f64)
 }
 
 fn log_ratio_by_round(pairs: &[Pair]) -> Vec<f64> {
@@ -335,9 +347,13 @@ pub(crate) fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval
     differences(&pairs.values, confidence, rng)
 }
 
+/// A larger share of log-ratios than this one that differ from all others are no odd runs.
+const FEW: f64 = 0.1;
+
 /// The adaptive trimmed mean of all log-ratios. A round with two baseline readings has two log-ratios, which are not
 /// averaged. If a load slows one of the two, their average is slowed by half, and the estimate is biased in every such
-/// round. Whole rounds are resampled.
+/// round. Whole rounds are resampled. If the trims leave equal log-ratios alone, and more than a few differ, such as a count that
+/// is higher by 1 in a third of the runs, it is their plain mean.
 pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Interval {
     let n = pairs.len();
     let mut ranked: Vec<(f64, usize)> = pairs
@@ -352,6 +368,11 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Inte
     let (mut sorted, rounds): (Vec<f64>, Vec<usize>) = ranked.into_iter().unzip();
     if equal(&sorted) {
         return Interval::exact(middle);
+    }
+    if are_trimmed_to_ties(&sorted, n) {
+        let ratios = log_ratio_by_round(pairs);
+        let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| mean(&ratios, counts));
+        return found.stretched(inflation(&ratios));
     }
     sorted.iter_mut().for_each(|ratio| *ratio -= middle);
     let centred = if sorted.len() == n {
@@ -383,13 +404,16 @@ pub(crate) fn differences(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> (In
     if sorted[0] == sorted[n - 1] {
         return (Interval::exact(sorted[0]), scale);
     }
-    let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| {
-        let (sum, total) = sorted.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
-            (sum + f64::from(count) * value, total + f64::from(count))
-        });
-        sum / total
-    });
+    let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| mean(&sorted, counts));
     (found.stretched(inflation(&differences)), scale)
+}
+
+/// The mean of values that occur `counts[i]` times each.
+fn mean(values: &[f64], counts: &[u32]) -> f64 {
+    let (sum, total) = values.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
+        (sum + f64::from(count) * value, total + f64::from(count))
+    });
+    sum / total
 }
 
 pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
@@ -397,10 +421,13 @@ pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Whether sorted values are equal up to the rounding of a division and a logarithm.
+/// The rounding of a division and a logarithm.
+const SAME: f64 = 1e-13;
+
+/// Whether sorted values are equal up to rounding.
 pub(crate) fn equal(sorted: &[f64]) -> bool {
     match (sorted.first(), sorted.last()) {
-        (Some(first), Some(last)) => last - first <= 1e-13,
+        (Some(first), Some(last)) => last - first <= SAME,
         _ => true,
     }
 }

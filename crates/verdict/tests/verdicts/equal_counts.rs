@@ -37,6 +37,23 @@ fn ties_and_one_odd_run_make_no_difference() {
 }
 
 #[test]
+fn a_count_that_is_higher_in_a_third_of_the_runs_is_no_equal_count() {
+    let mut laid = Laid::new(&["x32", "i386"], &["voluntary_switches"], 60);
+    laid.read_alike("voluntary_switches", 4.0);
+    laid.read("x32", "voluntary_switches", (0..60).map(|i| if i % 3 == 1 { 5.0 } else { 4.0 }));
+    // The control differs where the variant does not.
+    let control = laid.control();
+    laid.read(&control, "voluntary_switches", (0..60).map(|i| if i == 7 { 5.0 } else { 4.0 }));
+    let judgement = laid.judged();
+    let higher = pick(&judgement, "x32", "voluntary_switches");
+    let ratio = higher.ratio.expect("a ratio");
+    assert_eq!(higher.word, Word::Higher, "{higher:?}");
+    assert!((1.05..1.10).contains(&ratio) && higher.low < higher.high, "{higher:?}");
+    let same = pick(&judgement, "i386", "voluntary_switches");
+    assert_eq!((same.word, same.unequal), (Word::NoDifference, 0), "{same:?}");
+}
+
+#[test]
 fn a_metric_that_is_never_counted_above_zero_is_equal_in_every_run_and_has_no_ratio() {
     let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
     laid.read_alike("major_faults", 0.0);

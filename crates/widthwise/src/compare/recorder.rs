@@ -12,7 +12,7 @@ use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::plan::Participant;
 use widthwise_measure::rounds::Next;
 use widthwise_measure::run::result::RunResult;
-use widthwise_report::format::{duration, named};
+use widthwise_report::format::named;
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, judge, power, wording, Evidence, Verdict, FEWEST_PAIRS};
 
@@ -271,21 +271,19 @@ impl<'a> Recorder<'a> {
         self.estimate.cost = began.elapsed();
     }
 
-    /// What the campaign will be able to find at its end, and when that is, of the first deciding metric.
+    /// What the campaign will be able to find at its end, of the first deciding metric. The time that is left is shown beside it.
     fn outlook<'v>(&self, verdicts: impl Iterator<Item = &'v Verdict>) -> Option<String> {
         let stopping = &self.experiment.stopping;
         let elapsed = self.elapsed().as_secs_f64();
         let in_time = |most: Duration| f64::from(self.timed) * most.as_secs_f64() / elapsed.max(1e-9);
         let by_rounds = stopping.rounds.map(f64::from);
         let rounds = by_rounds.into_iter().chain(stopping.max_time.map(in_time)).reduce(f64::min)?;
-        let left = elapsed * (rounds / f64::from(self.timed.max(1)) - 1.0);
-        let found =
-            verdicts.filter_map(|one| power::detectable_after(one, rounds as u32)).reduce(f64::max)?;
-        if left < 0.5 {
+        if elapsed * (rounds / f64::from(self.timed.max(1)) - 1.0) < 0.5 {
             return None;
         }
-        let left = duration(Duration::try_from_secs_f64(left).ok()?);
-        Some(format!("; in {left} differences from {} on can be found", wording::share(found)))
+        let found =
+            verdicts.filter_map(|one| power::detectable_after(one, rounds as u32)).reduce(f64::max)?;
+        Some(format!("; at the end differences from {} on can be found", wording::share(found)))
     }
 
     /// After a session's first round: whether the time limit is too short for an interval, reported while it can be fixed.
