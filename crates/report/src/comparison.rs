@@ -74,17 +74,24 @@ impl Comparison<'_> {
         Some(alone.unwrap_or_else(|| sanitize::line(&wording::interval(verdict))))
     }
 
-    /// The detection floor of that metric, as a fraction: from the A/A control's verdict, else from any that
-    /// has one.
+    /// The detection floor of an increase of that metric, as a fraction.
     pub fn floor(&self, metric: Metric) -> Option<f64> {
-        let control = self.campaign.experiment.control();
-        self.verdict(&control, metric)
-            .and_then(|verdict| verdict.floor)
-            .or_else(|| {
-                let of_metric = |v: &&Verdict| v.metric.name == metric.name;
-                self.judgement.verdicts.iter().filter(of_metric).find_map(|v| v.floor)
-            })
-            .filter(|floor| floor.is_finite())
+        self.of_floor(metric).and_then(|verdict| verdict.floor)
+    }
+
+    /// The detection floor of that metric, as the ratios of the least decrease and of the least increase.
+    pub fn floor_ratios(&self, metric: Metric) -> Option<(f64, f64)> {
+        let verdict = self.of_floor(metric)?;
+        let increase = 1.0 + verdict.floor?;
+        Some((verdict.floor_of_decrease.map_or(increase.recip(), |decrease| 1.0 - decrease), increase))
+    }
+
+    /// The verdict whose floor is the metric's: the A/A control's, else any that has one.
+    fn of_floor(&self, metric: Metric) -> Option<&Verdict> {
+        let control = self.verdict(&self.campaign.experiment.control(), metric);
+        let of_metric = self.judgement.verdicts.iter().filter(|verdict| verdict.metric.name == metric.name);
+        let found = control.into_iter().chain(of_metric).find(|verdict| verdict.floor.is_some())?;
+        found.floor.filter(|floor| floor.is_finite()).map(|_| found)
     }
 
     /// The detection floor of that metric as text: a fraction or, where there is no ratio, an amount.

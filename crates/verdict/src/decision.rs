@@ -25,6 +25,7 @@ pub(crate) fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> V
         confidence: experiment.judging.confidence,
         equal_within: experiment.judging.equal_within,
         floor: None,
+        floor_of_decrease: None,
         difference_floor: None,
         pairs: 0,
         p: None,
@@ -96,10 +97,13 @@ pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
 /// The verdict with the floor as it is on the scale of that comparison, and with the lag of the kernel's account.
 pub(crate) fn with_floor(verdict: Verdict, floor: Floor, comparison: &Comparison) -> Verdict {
     let departure = floor.on(comparison.scale);
-    let departure = Some(comparison.rss_lag.map_or(departure, |lag| lag.floor(departure)));
-    match comparison.scale {
-        Scale::Log => Verdict { floor: departure, ..verdict },
-        Scale::Difference { .. } => Verdict { difference_floor: departure, ..verdict },
+    match (comparison.scale, comparison.rss_lag) {
+        (Scale::Log, None) => Verdict { floor: Some(departure), ..verdict },
+        (Scale::Log, Some(lag)) => {
+            let [increase, decrease] = lag.floors(departure).map(Some);
+            Verdict { floor: increase, floor_of_decrease: decrease, ..verdict }
+        }
+        (Scale::Difference { .. }, _) => Verdict { difference_floor: Some(departure), ..verdict },
     }
 }
 

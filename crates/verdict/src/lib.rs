@@ -121,8 +121,11 @@ pub struct Verdict {
     /// The margin of equivalence, a fraction: `no_difference` means that the whole interval lies inside it.
     pub equal_within: f64,
     /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): √(reach² + estimate²) of the A/A pair.
-    /// Absent where the pair has no interval.
+    /// Absent where the pair has no interval. It is that of an increase.
     pub floor: Option<f64>,
+    /// That of a decrease, as a fraction, where it is not `floor / (1 + floor)`, which is as far on the log scale: for max RSS, whose
+    /// account has an error.
+    pub floor_of_decrease: Option<f64>,
     /// The same as an amount in the metric's unit, where there is no ratio.
     pub difference_floor: Option<f64>,
     /// Rounds in which the variant was read, and the baseline under either of its names.

@@ -80,9 +80,10 @@ impl RssLag {
         [least.max(0.0), most]
     }
 
-    /// The detection floor with the lag: the ratio of a decrease that no lag explains, as an increase by as much on the log scale.
-    pub fn floor(self, floor: f64) -> f64 {
-        (1.0 + floor) / (1.0 - self.share()).max(PAGE / self.baseline) - 1.0
+    /// The detection floor with the lag, of an increase and of a decrease, as fractions: no smaller one is established.
+    pub fn floors(self, floor: f64) -> [f64; 2] {
+        let least_ratio = (1.0 - self.share()).max(PAGE / self.baseline) / (1.0 + floor);
+        [(1.0 + floor) * (1.0 + self.share()) - 1.0, 1.0 - least_ratio]
     }
 
     /// The baseline's figure above which the lag leaves a verdict of that word, if the accounts' ratio is between these there, too; any

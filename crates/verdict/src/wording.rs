@@ -78,7 +78,10 @@ pub fn size(verdict: &Verdict) -> Option<Size> {
 /// not the same fraction: `−13/+15 %`.
 pub fn floor(verdict: &Verdict) -> Option<String> {
     let amount = |value| Quantity { value, unit: verdict.metric.unit }.to_string();
-    verdict.floor.map(departures).or_else(|| verdict.difference_floor.map(amount))
+    match (verdict.floor, verdict.floor_of_decrease) {
+        (Some(increase), Some(decrease)) => Some(both(increase, decrease)),
+        (floor, _) => floor.map(departures).or_else(|| verdict.difference_floor.map(amount)),
+    }
 }
 
 /// A departure from no difference: `0.8 %`, or an amount with its unit.
@@ -91,7 +94,11 @@ pub(crate) fn departure_text(scale: Scale, departure: f64, unit: Unit) -> String
 
 /// The decrease and the increase that are equally far from no difference on the log scale; one figure if they are shown alike.
 pub(crate) fn departures(increase: f64) -> String {
-    let (more, less) = (share(increase), share(Scale::Log.toward(-1.0, increase)));
+    both(increase, Scale::Log.toward(-1.0, increase))
+}
+
+fn both(increase: f64, decrease: f64) -> String {
+    let (more, less) = (share(increase), share(decrease));
     if more == less || !increase.is_finite() {
         return more;
     }
@@ -417,6 +424,7 @@ mod tests {
             confidence: 0.95,
             equal_within: 0.01,
             floor: Some(0.008),
+            floor_of_decrease: None,
             difference_floor: None,
             pairs: 30,
             p: Some(0.0),

@@ -51,11 +51,10 @@ pub fn figure(comparison: &Comparison, metric: Metric) -> Markup {
         .into_iter()
         .filter(|name| *name != comparison.campaign.experiment.baseline)
         .collect();
-    let floor = comparison.floor(metric);
+    let band = comparison.floor_ratios(metric);
     let drawn: Vec<(f64, f64, f64)> =
         others.iter().filter_map(|name| comparison.verdict(name, metric)).filter_map(interval).collect();
     let empty = drawn.is_empty();
-    let band = floor.map(band);
     let ends = drawn.into_iter().flat_map(|(ratio, low, high)| [ratio, low, high]);
     let scale = RatioScale::over(ends.chain(band.into_iter().flat_map(|(low, high)| [low, high])));
     let ticks: Vec<(f64, String)> =
@@ -79,11 +78,6 @@ pub fn figure(comparison: &Comparison, metric: Metric) -> Markup {
             @if !empty { (axis(&ticks)) }
         }
     }
-}
-
-/// The band of the detection floor, as two ratios.
-fn band(floor: f64) -> (f64, f64) {
-    (1.0 / (1.0 + floor), 1.0 + floor)
 }
 
 /// A verdict's interval, if it may be shown. A withheld verdict has numbers, but not for comparison.

@@ -74,6 +74,7 @@ fn verdicts(comparison: &Comparison) -> Vec<VerdictNote> {
         of_kind: VerdictFields::Comparison(ComparisonVerdict {
             difference: verdict.difference,
             baseline_mean: verdict.baseline_mean,
+            floor_of_decrease: verdict.floor_of_decrease,
             difference_floor: verdict.difference_floor,
             p: verdict.p,
             adjusted_p: verdict.adjusted_p,

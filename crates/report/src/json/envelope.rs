@@ -171,6 +171,7 @@ pub struct Measured {
 pub struct ComparisonVerdict {
     pub difference: Option<f64>,
     pub baseline_mean: Option<f64>,
+    pub floor_of_decrease: Option<f64>,
     pub difference_floor: Option<f64>,
     pub p: Option<f64>,
     pub adjusted_p: Option<f64>,

@@ -556,6 +556,7 @@ fn verdict(
         confidence: experiment.judging.confidence,
         equal_within: experiment.judging.equal_within,
         floor,
+        floor_of_decrease: None,
         difference_floor: None,
         pairs: pairs as u32,
         p: found.map(|_| 0.0004),

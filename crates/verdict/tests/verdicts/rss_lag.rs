@@ -97,12 +97,13 @@ fn intervals_floors_and_detectable_differences_include_the_lag() {
     // One account lacks pages of three kinds, the other has too many of two.
     assert!(is(verdict.low, (8e6 - lag * 2.0 / 3.0) / (10e6 + lag)), "{verdict:?}");
     assert!(is(verdict.high, (8e6 + lag) / (10e6 - lag * 2.0 / 3.0)), "{verdict:?}");
-    // A decrease by that share is the least that it does not explain.
-    assert!(is(verdict.floor.map(|floor| floor / (1.0 + floor)), share), "{verdict:?}");
+    // A decrease and an increase by that share are the least that it does not explain.
+    assert!(is(verdict.floor, share) && is(verdict.floor_of_decrease, share), "{verdict:?}");
+    assert_eq!(exact.floor_of_decrease, None);
     assert!(is(verdict.detectable, exact.detectable.unwrap() + share), "{verdict:?}");
     // The two of the A/A pair are one program, whose accounts lag alike; a variant's does not.
     assert_eq!((control.low, control.high), (exact_control.low, exact_control.high));
-    assert_eq!(control.floor, verdict.floor);
+    assert_eq!((control.floor, control.floor_of_decrease), (verdict.floor, verdict.floor_of_decrease));
 }
 
 #[test]
