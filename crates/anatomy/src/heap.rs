@@ -3,7 +3,8 @@
 mod allocating_functions;
 pub mod completeness;
 pub mod composition;
-mod pools;
+mod pool_frames;
+pub mod pools;
 pub mod rss_against_heap;
 pub mod site;
 pub mod symbols;

@@ -1,9 +1,10 @@
 //! Functions of a program through which it allocates: their names, the sizes they ask for, their callers.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::function_name::without_parameters;
-use crate::heap::site::{self, Program, Site};
+use crate::heap::pool_frames;
+use crate::heap::site::{self, Program, Site, SiteKey};
 use widthwise_heap_log::profile::{Frame, Profile};
 use widthwise_heap_log::sizes::Sizes;
 
@@ -34,7 +35,8 @@ pub(super) fn sizes(sites: &[Site], function: &str) -> Sizes {
 }
 
 /// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function (`is_of`) if
-/// these wrappers are left out, and outside of it if those are. What has no caller in the program stays at its own lines.
+/// these wrappers are left out, and outside of it if those are. A pool of a library is a caller, too. What has no caller in the program
+/// stays at its own lines. Each has the values of the blocks that it asks for.
 pub(super) fn callers(
     profile: &Profile,
     program: &str,
@@ -42,8 +44,8 @@ pub(super) fn callers(
     is_of: impl Fn(&Site) -> bool,
 ) -> Vec<Site> {
     let (inside, outside) = (Program::of(profile, program, inside), Program::of(profile, program, outside));
-    let mut known = FxHashSet::default();
-    let mut found = Vec::new();
+    let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
+    let mut found: Vec<Site> = Vec::new();
     for sample in profile.samples.iter().filter(|sample| sample.values.peak_bytes > 0) {
         let frames: Vec<&Frame> =
             sample.stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
@@ -52,11 +54,16 @@ pub(super) fn callers(
             continue;
         }
         let caller = site::of_frames(&frames, sample.values, &outside);
-        if caller.module == program
+        if (caller.module == program || pool_frames::is_named(&caller.function))
             && without_parameters(&caller.function) != without_parameters(&own.function)
-            && known.insert(caller.own_key())
         {
-            found.push(caller);
+            match known.get(&caller.own_key()) {
+                Some(index) => found[*index].values.add(&caller.values),
+                None => {
+                    known.insert(caller.own_key(), found.len());
+                    found.push(caller);
+                }
+            }
         }
     }
     found

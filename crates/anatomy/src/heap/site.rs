@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::heap::pool_frames;
 use crate::names;
 use crate::pairing::{paired, Paired};
 use widthwise_heap_log::headers;
@@ -205,8 +206,11 @@ pub(crate) fn of_frames(frames: &[&Frame], values: Values, program: &Program) ->
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
     let made = inner.iter().find_map(|frame| made(&frame.function));
+    // The caller for whom a library's pool takes a chunk is chance.
+    let passes = |frame: &Frame| program.is_wrapper(&frame.function);
+    let pool = pool_frames::of_library(inner, passes, |frame| !passes(frame));
     // A library's own allocations are its own sites, whichever module loaded it.
-    match own.map(|index| frames[index]).or(frames.first().copied()) {
+    match pool.or(own).map(|index| frames[index]).or(frames.first().copied()) {
         Some(frame) => Site {
             function: if frame.function.starts_with("0x") {
                 "a function without a name".to_owned()
@@ -338,6 +342,29 @@ mod tests {
             let frames = vec![frame("main", Some("src/r.c"), 18), inner];
             let profile = Profile { frames, samples: vec![Sample { stack: vec![0, 1], values }] };
             assert_eq!(sites(&profile, "prog", &[])[0].location(), "r.c:18");
+        }
+    }
+
+    #[test]
+    fn a_library_s_pool_that_asks_a_wrapper_for_chunks_is_the_site() {
+        let site_of = |function: &str, names: &[&str]| {
+            let mut library = frame(function, None, 0);
+            library.module = "libc.so.6".to_owned();
+            let values = Values { peak_bytes: 4064, peak_count: 1, ..Values::default() };
+            let frames = vec![
+                frame("main", Some("src/r.c"), 18),
+                library,
+                frame("xmalloc(unsigned long)", Some("src/x.c"), 5),
+            ];
+            let profile = Profile { frames, samples: vec![Sample { stack: vec![0, 1, 2], values }] };
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            sites(&profile, "prog", &names)[0].function.clone()
+        };
+        assert_eq!(site_of("_obstack_newchunk", &["xmalloc"]), "_obstack_newchunk");
+        assert_eq!(site_of("_obstack_newchunk", &["xmalloc", "_obstack_newchunk"]), "main");
+        assert_eq!(site_of("_obstack_newchunk", &[]), "xmalloc(unsigned long)");
+        for other in ["tdelete", "std::vector<Pool>::push_back"] {
+            assert_eq!(site_of(other, &["xmalloc"]), "main");
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::function_name::without_parameters;
 use crate::heap::allocating_functions::{callers, is_allocator, sizes};
-use crate::heap::pools;
+use crate::heap::pools::{self, Chunks};
 use crate::heap::site::{self, Site};
 use widthwise_heap_log::profile::Profile;
+use widthwise_heap_log::sizes::Sizes;
 
 /// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
@@ -25,8 +26,8 @@ pub struct Wrapper {
     pub share: f64,
     /// Whether its callers are the sites: its name is that of an allocating function, and it is no pool.
     pub is_thin: bool,
-    /// Of a pool: the bytes of the chunks that it takes for all of its callers.
-    pub chunk: Option<u64>,
+    /// Of a pool: the chunks that it takes for all of its callers.
+    pub chunks: Option<Chunks>,
 }
 
 /// The wrappers of a profile beside those that are `given`, the innermost first: those with an allocating function's name, alone or
@@ -54,10 +55,16 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
         }
         let outside = [through.clone(), vec![function.clone()]].concat();
         let callers = callers(profile, program, [&through, &outside], is_of(&function));
-        let chunk = pools::chunk(profile, program, &through, &sites, &function);
+        let chunks = pools::chunks(profile, program, &through, &sites, &function);
+        if !is_allocator(&function)
+            && chunks.is_none()
+            && asks_for_pieces(&sizes(&sites, &function), &callers)
+        {
+            break;
+        }
         through = outside;
-        let is_thin = is_allocator(&function) && chunk.is_none();
-        pending.push(Wrapper { function, share, is_thin, chunk });
+        let is_thin = is_allocator(&function) && chunks.is_none();
+        pending.push(Wrapper { function, share, is_thin, chunks });
         match callers.as_slice() {
             [_, _, ..] => found.append(&mut pending),
             [only] if is_allocator(&only.function) => {}
@@ -72,7 +79,8 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
 }
 
 /// The wrappers of several recordings that are looked at together, each with its program's file name. A pool of one recording is no
-/// thin wrapper of the others: its chunks may have one size in one ABI alone.
+/// thin wrapper of the others: its chunks may have one size in one ABI alone. A wrapper of one is one of all, also where it has too few of
+/// the bytes to be found.
 pub fn find_in_all<'r>(
     recordings: impl Iterator<Item = (&'r Profile, &'r str)>,
     given: &[String],
@@ -81,12 +89,17 @@ pub fn find_in_all<'r>(
     for wrapper in recordings.flat_map(|(profile, program)| find(profile, program, given)) {
         match all.iter_mut().find(|known| known.function == wrapper.function) {
             Some(known) => {
-                known.is_thin &= wrapper.is_thin;
-                known.chunk = known.chunk.or(wrapper.chunk);
+                // What is said of a wrapper is said of a recording in which it is one.
+                if wrapper.is_thin && !known.is_thin {
+                    known.share = wrapper.share;
+                }
+                known.is_thin |= wrapper.is_thin;
+                known.chunks = known.chunks.or(wrapper.chunks);
             }
             None => all.push(wrapper),
         }
     }
+    all.iter_mut().for_each(|wrapper| wrapper.is_thin &= wrapper.chunks.is_none());
     all
 }
 
@@ -132,12 +145,17 @@ fn named_as_allocators(profile: &Profile, program: &str, sites: &[Site], through
         is_allocator(function)
             && sizes(sites, function).are_several()
             && callers(profile, program, [through, &outside], is_of(function)).len() > 1
-            && pools::chunk(profile, program, through, sites, function).is_none()
+            && pools::chunks(profile, program, through, sites, function).is_none()
     };
     let mut found: Vec<Wrapper> = shares(sites)
         .into_iter()
         .filter(|(function, share)| *share > 0.0 && passes_on(function))
-        .map(|(function, share)| Wrapper { function: function.to_owned(), share, is_thin: true, chunk: None })
+        .map(|(function, share)| Wrapper {
+            function: function.to_owned(),
+            share,
+            is_thin: true,
+            chunks: None,
+        })
         .collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
     found
@@ -160,10 +178,19 @@ fn calls_one_of(profile: &Profile, function: &str, wrappers: &[String]) -> bool 
 fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Option<Wrapper> {
     let (function, share) = largest(sites).filter(|(function, share)| *share > HALF && function != "main")?;
     let outside = [through, std::slice::from_ref(&function)].concat();
-    let passes_on = sizes(sites, &function).are_several()
-        && callers(profile, program, [through, &outside], is_of(&function)).len() > 1;
-    let chunk = pools::chunk(profile, program, through, sites, &function);
-    passes_on.then_some(Wrapper { function, share, is_thin: false, chunk })
+    let callers = callers(profile, program, [through, &outside], is_of(&function));
+    let passes_on = sizes(sites, &function).are_several() && callers.len() > 1;
+    let chunks = pools::chunks(profile, program, through, sites, &function);
+    let is_pool = chunks.is_none() && asks_for_pieces(&sizes(sites, &function), &callers);
+    (passes_on && !is_pool).then_some(Wrapper { function, share, is_thin: false, chunks })
+}
+
+/// Whether a function with blocks of several sizes always asks for one large size for each of its callers, as gawk's `more_blocks` asks for
+/// room for a hundred objects of the caller's type: then its callers may be those of a pool, for whom it does so by chance.
+fn asks_for_pieces(sizes: &Sizes, callers: &[Site]) -> bool {
+    let is_large =
+        |caller: &Site| caller.values.sizes.only().is_some_and(|size| size >= pools::SMALLEST_CHUNK);
+    sizes.are_several() && callers.iter().all(is_large)
 }
 
 /// Whether a function, or the only caller of it and so on, has several callers: then it passes requests on to a wrapper.
@@ -183,7 +210,6 @@ fn has_several_callers(profile: &Profile, program: &str, through: &[String], fun
 mod tests {
     use super::*;
     use widthwise_heap_log::profile::{Frame, Sample, Values};
-    use widthwise_heap_log::sizes::Sizes;
 
     /// A program whose stacks are these functions, the outermost first, each with so many bytes.
     fn profile(stacks: &[(&[&str], u64)]) -> Profile {
@@ -276,7 +302,11 @@ mod tests {
         ];
         for blocks in pools {
             let found = with_lines("zmalloc", blocks);
-            assert_eq!((found[0].is_thin, found[0].chunk), (false, Some(blocks[0].2)), "{blocks:?}");
+            assert_eq!(
+                (found[0].is_thin, found[0].chunks.map(|of| of.bytes)),
+                (false, Some(blocks[0].2)),
+                "{blocks:?}"
+            );
         }
         let wrappers: [&[(u32, &str, u64)]; 6] = [
             &[(1, "a", 2048), (1, "b", 2048), (1, "c", 2048), (1, "c", 400)],
@@ -290,12 +320,80 @@ mod tests {
         ];
         for blocks in wrappers {
             let found = with_lines("zmalloc", blocks);
-            assert_eq!((found[0].is_thin, found[0].chunk), (true, None), "{blocks:?}");
+            assert_eq!((found[0].is_thin, found[0].chunks), (true, None), "{blocks:?}");
         }
         // Its callers begin with one size.
         let found =
             with_lines("xrealloc", &[(1, "a", 4096), (1, "b", 4096), (2, "a", 8192), (2, "b", 16_384)]);
         assert!(found[0].is_thin);
+    }
+
+    #[test]
+    fn whole_pages_of_several_sizes_are_chunks_if_they_are_for_functions_named_after_pools() {
+        let pools: [&[(u32, &str, u64)]; 2] = [
+            &[(1, "apr_palloc", 8192), (1, "pool_create", 12_288), (1, "print", 8192)],
+            // With a header.
+            &[(1, "apr_palloc", 8160), (1, "pool_create", 12_256)],
+        ];
+        for blocks in pools {
+            let found = with_lines("allocator_alloc", blocks);
+            let chunks = found[0].chunks.map(|of| (of.bytes, of.are_several, of.callers));
+            assert_eq!((found[0].is_thin, chunks), (false, Some((4096, true, blocks.len()))), "{blocks:?}");
+        }
+        let wrappers: [&[(u32, &str, u64)]; 3] = [
+            &[(1, "a", 4096), (1, "b", 8192), (1, "c", 16_384)],
+            &[(1, "pool_grow", 4096), (1, "a", 8192), (1, "b", 8192)],
+            &[(1, "pool_grow", 8192), (1, "pool_create", 4096), (1, "pool_create", 24)],
+        ];
+        for blocks in wrappers {
+            let found = with_lines("xmalloc", blocks);
+            assert_eq!((found[0].is_thin, found[0].chunks), (true, None), "{blocks:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_of_one_recording_is_one_of_all_also_where_it_has_fewer_bytes() {
+        let with_others = |bytes: u64| {
+            let mut profile = profile(&[
+                (&["main", "a", "xmalloc"], 600),
+                (&["main", "b", "xmalloc"], 400),
+                (&["main", "c"], bytes),
+            ]);
+            for (sample, size) in profile.samples.iter_mut().zip([24, 48, 8]) {
+                sample.values.sizes.take(size);
+            }
+            profile
+        };
+        // It is found, it is a candidate, it is too little for either.
+        let all = [50, 250, 2000].map(with_others);
+        let of = |profile: &Profile| {
+            find(profile, "prog", &[]).into_iter().map(|one| one.is_thin).collect::<Vec<_>>()
+        };
+        assert_eq!(all.each_ref().map(of), [vec![true], vec![false], vec![]]);
+        for (a, b) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
+            let found = find_in_all([(&all[a], "prog"), (&all[b], "prog")].into_iter(), &[]);
+            let found: Vec<(bool, bool)> = found.iter().map(|one| (one.is_thin, one.share > MOST)).collect();
+            assert_eq!(found, [(true, true)], "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_asks_for_one_large_size_for_each_caller_is_no_candidate() {
+        let of = |sizes: [u64; 3], others: u64| {
+            let mut profile = profile(&[
+                (&["main", "a", "more_blocks"], 6000),
+                (&["main", "b", "more_blocks"], 4000),
+                (&["main", "c"], others),
+            ]);
+            for (sample, size) in profile.samples.iter_mut().zip(sizes) {
+                sample.values.sizes.take(size);
+            }
+            find(&profile, "prog", &[]).len()
+        };
+        for others in [100, 4000] {
+            assert_eq!(of([6000, 4000, 8], others), 0);
+            assert_eq!(of([6000, 400, 8], others), 1);
+        }
     }
 
     #[test]

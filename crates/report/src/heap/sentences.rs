@@ -86,15 +86,21 @@ fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
 fn handed_on(wrapper: &Wrapper) -> String {
     let function = &wrapper.function;
     let share = percent(wrapper.share, 1.0);
+    if let Some(chunks) = &wrapper.chunks {
+        let asks = match chunks.are_several {
+            true => format!("for whole pages of {} bytes", number(chunks.bytes)),
+            false => format!("for {} bytes", number(chunks.bytes)),
+        };
+        return format!(
+            "{function} requests {share} of the bytes at the peak. One of its lines always asks {asks}, for {}, so that it is taken \
+             for a pool: its callers are not the sites. If it is a wrapper, `--skip-frames '{function}'` shows them.",
+            counted(chunks.callers, "caller")
+        );
+    }
     match wrapper.is_thin {
         true => format!(
             "{function} requests {share} of the bytes at the peak and is taken for a wrapper by its name: its callers are \
              the sites (`--keep-wrappers` shows it as one)."
-        ),
-        false if wrapper.chunk.is_some() => format!(
-            "{function} requests {share} of the bytes at the peak and is taken for a pool: it takes chunks of {} bytes, whatever \
-             its callers ask for, so that they are not the sites (`--skip-frames '{function}'` shows them).",
-            number(wrapper.chunk.unwrap_or(0))
         ),
         false => format!(
             "{function} requests {share} of the bytes at the peak, for several callers: if it only passes requests on, \

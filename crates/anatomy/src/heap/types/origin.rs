@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::heap::allocating_functions::is_allocator;
+use crate::heap::pool_frames;
 use crate::heap::site::{self, Program, Site, SiteKey};
 use crate::heap::symbols::{StackValues, Symbols};
 use widthwise_heap_log::profile::{Frame, Values};
@@ -77,7 +78,8 @@ pub(crate) fn origins(
     let mut known: FxHashMap<Vec<CodeAddress>, usize> = FxHashMap::default();
     let mut calls: FxHashMap<CodeAddress, Call> = FxHashMap::default();
     for (stack, values) in values.at_peak() {
-        let (inner, callers) = inner_calls(stacks, stack, symbols, program, chunk_lines, &mut calls);
+        let (mut inner, mut callers) = inner_calls(stacks, stack, symbols, program, chunk_lines, &mut calls);
+        leave_out_callers_of_pools(&mut inner, &mut callers, program);
         let key: Vec<CodeAddress> = inner.iter().map(|call| call.code).collect();
         match known.get(&key) {
             Some(index) => origins[*index].values.add(&values),
@@ -90,6 +92,28 @@ pub(crate) fn origins(
         }
     }
     origins
+}
+
+/// What the callers of a library's pool ask it for is another thing than its chunks.
+fn leave_out_callers_of_pools(calls: &mut Vec<Call>, callers: &mut Vec<(usize, usize)>, program: &Program) {
+    let last = callers.last().copied().unwrap_or((usize::MAX, 0));
+    let (places, frames): (Vec<(usize, usize)>, Vec<&Frame>) = calls
+        .iter()
+        .enumerate()
+        .flat_map(|(number, call)| {
+            call.frames.iter().enumerate().map(move |(frame, of)| ((number, frame), of))
+        })
+        .filter(|(place, _)| *place <= last)
+        .unzip();
+    let is_wrapper = |frame: &Frame| program.is_wrapper(&frame.function);
+    let passes =
+        |frame: &Frame| is_wrapper(frame) || site::is_own(frame, program) && is_allocator(&frame.function);
+    let is_library = |frame: &Frame| !is_wrapper(frame) && !site::is_own(frame, program);
+    let Some(pool) = pool_frames::of_library(&frames, passes, is_library).map(|index| places[index]) else {
+        return;
+    };
+    callers.retain(|caller| *caller < pool);
+    calls.truncate(pool.0 + 1);
 }
 
 fn inner_calls(
