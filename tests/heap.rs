@@ -14,7 +14,7 @@ const ABIS: [(&str, &str); 3] = [
 ];
 
 /// Starts a program with the recorder; returns its logs, in the order of their processes.
-fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
+pub fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
     let preload = lab.widthwise("explain --preload");
     assert_eq!(preload.status, Some(0), "{preload:?}");
     let mut list = preload.stdout.trim().to_owned();
@@ -55,7 +55,7 @@ fn explained(lab: &Laboratory, log: &std::path::Path) -> Value {
 }
 
 /// The JSON of `explain` for a program, from the log of its first process.
-fn listed(lab: &Laboratory, program: &str) -> Value {
+pub fn listed(lab: &Laboratory, program: &str) -> Value {
     explained(lab, &record(lab, program, &[])[0])
 }
 
@@ -148,6 +148,13 @@ fn the_lifetimes_of_the_blocks_of_each_site_are_shown() {
     ]);
     let text = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Of its 12 000 blocks 25 % are temporary (freed before the next allocation), 50 % are freed later, 25 % are never freed."), "{output:?}");
+    // The clock is read once in 256 events that follow closely: a nap between two of them is not before or after all of them.
+    let logs = record(&lab, "./lifetimes few", &[]);
+    let listed = explained(&lab, &logs[0]);
+    let few = listed["sites"].as_array().unwrap().iter().find(|site| site["function"] == "few").unwrap();
+    let lifetimes = &few["a"]["lifetimes"];
+    assert!(number(lifetimes, "/median_below_ns") > 50_000_000, "{lifetimes}");
+    assert!(number(lifetimes, "/p90_below_ns") > 50_000_000, "{lifetimes}");
     let row =
         output.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{output:?}"));
     assert!(row.contains("to the end"), "{row}");

@@ -1,6 +1,6 @@
 /* Known truth for how long blocks live: 3000 that are given back at once, 3000 that live through a nap of
  * 50 ms, 3000 through two of them, 3000, the largest, to the end; and a realloc that has no room ends no
- * life. */
+ * life. With an argument, ten that live through a nap, between two readings of the recorder's clock. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
@@ -59,7 +59,25 @@ static void for_good(void) {
     }
 }
 
-int main(void) {
+static void few(void) {
+    void *blocks[10];
+    for (int i = 0; i < 10; i++) {
+        blocks[i] = malloc(64);
+    }
+    nap();
+    for (int i = 0; i < 10; i++) {
+        free(blocks[i]);
+    }
+}
+
+int main(int count, char **words) {
+    (void)words;
+    if (count > 1) {
+        temporary();
+        few();
+        temporary();
+        return 0;
+    }
     temporary();
     one_nap();
     two_naps();

@@ -1,12 +1,15 @@
 //! The events of a log, in order. `runtime/heap/log.h` describes the records.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::log::{layout, Faults, Process, CHUNK};
 use crate::stacks::{AddressMap, StackId, Stacks};
 
 const SLOTS: usize = 256;
+/// So many events are read ahead to find the next reading of the clock. The recorder has one in 256 events of a thread, but where the clock
+/// of a machine is coarse, its readings are equal for longer.
+const MOST_AHEAD: usize = 1 << 14;
 const GAP: u8 = layout::LOG_GAP as u8;
 const ODD: u8 = layout::LOG_ODD as u8;
 const BROKEN: u64 = layout::LOG_BROKEN as u64;
@@ -144,8 +147,10 @@ pub enum EventKind {
 pub struct Event {
     /// Its number in the process.
     pub number: u64,
-    /// Nanoseconds since the log began, by the last reading of the clock.
+    /// Nanoseconds since the log began, by the last reading of the clock: it happened then or later.
     pub time_ns: u64,
+    /// By the next reading: it happened then or earlier. `u64::MAX` where none follows.
+    pub until_ns: u64,
     /// Its stream.
     pub stream: u32,
     /// Its kind.
@@ -185,6 +190,10 @@ pub struct Events<'a, 's> {
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
     current: Option<u32>,
     time_ns: u64,
+    /// Those before the next reading of the clock, which was read ahead.
+    ahead: VecDeque<Event>,
+    /// The first event after it.
+    following: Option<Event>,
     collected: Collected<'s>,
     /// What could not be decoded.
     pub faults: Faults,
@@ -267,6 +276,8 @@ impl<'a, 's> Events<'a, 's> {
             streams,
             current: None,
             time_ns: 0,
+            ahead: VecDeque::new(),
+            following: None,
             collected: Collected { stacks, execs: Vec::new(), bytes: 0 },
             faults: Faults::default(),
         };
@@ -323,6 +334,39 @@ impl Iterator for Events<'_, '_> {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
+        if self.ahead.is_empty() {
+            self.read_ahead();
+        }
+        self.ahead.pop_front()
+    }
+}
+
+impl Events<'_, '_> {
+    /// Reads the events up to the next reading of the clock, in whichever stream it is.
+    fn read_ahead(&mut self) {
+        let Some(first) = self.following.take().or_else(|| self.next_of_streams()) else { return };
+        self.ahead.push_back(first);
+        let until_ns = loop {
+            match self.next_of_streams() {
+                Some(event) if event.time_ns == first.time_ns && self.ahead.len() < MOST_AHEAD => {
+                    self.ahead.push_back(event);
+                }
+                Some(event) => {
+                    self.following = Some(event);
+                    break if event.time_ns > first.time_ns { event.time_ns } else { u64::MAX };
+                }
+                // The recorder reads the clock again at the end, unless the process is killed.
+                None if self.latest_ns() > first.time_ns => break self.latest_ns(),
+                None => break u64::MAX,
+            }
+        };
+        for event in &mut self.ahead {
+            event.until_ns = until_ns;
+        }
+    }
+
+    /// The next event of all streams, without the reading of the clock after it.
+    fn next_of_streams(&mut self) -> Option<Event> {
         let index = match self.current.take() {
             // Reading continues with the same stream until another one has an earlier event.
             Some(index) => {
@@ -342,7 +386,7 @@ impl Iterator for Events<'_, '_> {
         let stream = &mut self.streams[index as usize];
         let (number, kind) = stream.next.take()?;
         self.time_ns = self.time_ns.max(stream.time_ns);
-        let event = Event { number, time_ns: self.time_ns, stream: index, kind };
+        let event = Event { number, time_ns: self.time_ns, until_ns: u64::MAX, stream: index, kind };
         self.advance(index);
         self.current = Some(index);
         Some(event)

@@ -154,14 +154,17 @@ struct Live {
     /// The arena, and the bytes of the allocator's chunk beyond the requested ones.
     arena_and_spare: u32,
     requested: u64,
-    time_ns: u64,
+    /// The earliest moment of its allocation, in nanoseconds, and by how much later it may have been: a power of two.
+    time_and_spread: u64,
 }
 
 impl Live {
     /// Bits of the arena.
     const ARENA_BITS: u32 = 2;
+    /// Bits of the exponent of that power. Those of the time last for nine years.
+    const SPREAD_BITS: u32 = 6;
 
-    fn new(block: &Block, chunk: u64, time_ns: u64) -> Live {
+    fn new(block: &Block, chunk: u64, event: &Event) -> Live {
         let arena = match block.arena {
             Arena::Main => 0,
             Arena::Mapped => 1,
@@ -170,7 +173,23 @@ impl Live {
         // No allocator uses a gigabyte more than requested for one block.
         let spare = chunk.saturating_sub(block.requested).min(u64::from(u32::MAX >> Self::ARENA_BITS));
         let arena_and_spare = (spare as u32) << Self::ARENA_BITS | arena;
-        Live { stack: block.stack, arena_and_spare, requested: block.requested, time_ns }
+        let time = event.time_ns.min(u64::MAX >> Self::SPREAD_BITS);
+        let spread = event.until_ns.saturating_sub(event.time_ns).checked_next_power_of_two();
+        let exponent = spread.map_or(u64::BITS - 1, u64::trailing_zeros);
+        let time_and_spread = time << Self::SPREAD_BITS | u64::from(exponent);
+        Live { stack: block.stack, arena_and_spare, requested: block.requested, time_and_spread }
+    }
+
+    /// How long it has lived if that event frees it.
+    fn lifetime(&self, event: &Event, temporary: bool) -> Lifetime {
+        let earliest = self.time_and_spread >> Self::SPREAD_BITS;
+        let spread = 1u64 << (self.time_and_spread & ((1 << Self::SPREAD_BITS) - 1));
+        let at_most_ns = match event.until_ns {
+            u64::MAX => u64::MAX,
+            until => until.saturating_sub(earliest),
+        };
+        let at_least_ns = event.time_ns.saturating_sub(earliest.saturating_add(spread)).min(at_most_ns);
+        Lifetime { at_least_ns, at_most_ns, temporary }
     }
 
     fn arena(&self) -> Arena {
@@ -499,7 +518,7 @@ impl Account {
                 _ => self.large.1 += 1,
             }
         }
-        let live = Live::new(block, self.chunk(block), event.time_ns);
+        let live = Live::new(block, self.chunk(block), event);
         self.newest = Some(address);
         self.come(address, live);
         let blocks = self.stack(block.stack);
@@ -511,10 +530,7 @@ impl Account {
     fn release(&mut self, event: &Event, address: u64) {
         let gone = match self.live.remove(&address) {
             Some(live) => {
-                let life = Lifetime {
-                    duration_ns: event.time_ns.saturating_sub(live.time_ns),
-                    temporary: self.newest == Some(address),
-                };
+                let life = live.lifetime(event, self.newest == Some(address));
                 self.leave(live, Some(life));
                 Some(Gone::Own(address, live, life))
             }

@@ -16,10 +16,13 @@ pub struct Lifetimes {
     later: u64,
     /// Blocks that were never freed.
     never: u64,
-    /// The upper bound of the median lifetime; absent if half of the blocks live to the end of the run, or
-    /// over 1000 s.
+    /// The lower bound of the median lifetime; absent if half of the blocks live to the end of the run.
+    median_from_ns: Option<u64>,
+    /// Its upper bound; absent if half of the blocks live to the end of the run, or over 1000 s, or if it is
+    /// not known.
     median_below_ns: Option<u64>,
     /// Likewise for nine in ten blocks.
+    p90_from_ns: Option<u64>,
     p90_below_ns: Option<u64>,
 }
 
@@ -30,7 +33,9 @@ pub fn lifetimes(values: &Values) -> Option<Lifetimes> {
         temporary: lifetimes.temporary,
         later: lifetimes.released().saturating_sub(lifetimes.temporary),
         never,
+        median_from_ns: lifetimes.from(0.5, never),
         median_below_ns: lifetimes.below(0.5, never),
+        p90_from_ns: lifetimes.from(0.9, never),
         p90_below_ns: lifetimes.below(0.9, never),
     })
 }
@@ -43,18 +48,28 @@ fn rounded(edge_ns: u64) -> String {
     }
 }
 
-/// The median lifetime: `temporary`, `< 3 ms`, `to the end`.
+/// A median between two bounds: one step, or all steps that the readings of the recorder's clock allow.
+fn between(from_ns: u64, below_ns: Option<u64>) -> String {
+    let Some(below_ns) = below_ns else {
+        return if from_ns == 0 { "unknown".to_owned() } else { format!("> {}", rounded(from_ns)) };
+    };
+    let step = EDGES.iter().position(|edge| *edge == below_ns).unwrap_or(0);
+    let is_one_step = step.checked_sub(1).map_or(0, |before| EDGES[before]) == from_ns;
+    match is_one_step {
+        true => format!("< {}", rounded(below_ns)),
+        false if from_ns == 0 => format!("0 to {}", rounded(below_ns)),
+        false => format!("{} to {}", rounded(from_ns), rounded(below_ns)),
+    }
+}
+
+/// The median lifetime: `temporary`, `< 3 ms`, `0 to 300 ms`, `to the end`.
 pub fn word(values: &Values) -> Option<String> {
     let reported = lifetimes(values)?;
     let all = reported.temporary + reported.later + reported.never;
-    Some(if reported.temporary * 2 >= all {
-        "temporary".to_owned()
-    } else if let Some(edge) = reported.median_below_ns {
-        format!("< {}", rounded(edge))
-    } else if reported.never * 2 > all {
-        "to the end".to_owned()
-    } else {
-        format!("> {}", rounded(EDGES[EDGES.len() - 1]))
+    Some(match reported.median_from_ns {
+        _ if reported.temporary * 2 >= all => "temporary".to_owned(),
+        Some(from_ns) => between(from_ns, reported.median_below_ns),
+        None => "to the end".to_owned(),
     })
 }
 
@@ -114,10 +129,11 @@ mod tests {
         let mut values =
             Values { count: temporary + later.len() as u64 + never, live_count: never, ..Values::default() };
         for _ in 0..temporary {
-            values.lifetimes.end(Lifetime { duration_ns: 10, temporary: true });
+            values.lifetimes.end(Lifetime { at_least_ns: 10, at_most_ns: 10, temporary: true });
         }
         for duration_ns in later {
-            values.lifetimes.end(Lifetime { duration_ns: *duration_ns, temporary: false });
+            let (at_least_ns, at_most_ns) = (*duration_ns, *duration_ns);
+            values.lifetimes.end(Lifetime { at_least_ns, at_most_ns, temporary: false });
         }
         values
     }
@@ -128,6 +144,15 @@ mod tests {
         assert_eq!(word(&values(0, &[2_000_000, 2_000_000], 1)).as_deref(), Some("< 3 ms"));
         assert_eq!(word(&values(0, &[2_000_000], 2)).as_deref(), Some("to the end"));
         assert_eq!(word(&values(0, &[u64::MAX, u64::MAX], 1)).as_deref(), Some("> 1000 s"));
+        let spread = |at_least_ns, at_most_ns| {
+            let mut values = Values { count: 1, ..Values::default() };
+            values.lifetimes.end(Lifetime { at_least_ns, at_most_ns, temporary: false });
+            word(&values)
+        };
+        assert_eq!(spread(0, 200_000_000).as_deref(), Some("0 to 0.3 s"));
+        assert_eq!(spread(2_000_000, 40_000_000).as_deref(), Some("1 ms to 0.1 s"));
+        assert_eq!(spread(4_000_000, u64::MAX).as_deref(), Some("> 3 ms"));
+        assert_eq!(spread(0, u64::MAX).as_deref(), Some("unknown"));
         // massif and pprof do not record lifetimes.
         assert_eq!(word(&Values { count: 3, live_count: 1, ..Values::default() }), None);
     }
