@@ -1,7 +1,8 @@
 //! What `explain` says of a heap whose program has no debug information, or is not the file that was recorded.
 
+use crate::heap::{listed, record};
 use crate::heap_types::{explained, recorded, remarks, sums_are_exact, ABIS};
-use crate::laboratory::{output_of, Laboratory};
+use crate::laboratory::{output_of, unfolded, Laboratory};
 use serde_json::Value;
 use std::process::Command;
 
@@ -104,4 +105,33 @@ fn the_allocators_headers_of_stripped_programs_are_known() {
     for options in [["-O1 -s", "-O1 -s"], ["-O1", "-O1 -s"]] {
         assert_eq!(of(options), known, "{options:?}");
     }
+}
+
+#[test]
+fn stacks_that_end_early_are_reported_with_the_reason() {
+    let lab = Laboratory::new();
+    lab.write(
+        "ends.c",
+        "#include <stdlib.h>\nvoid *volatile kept;\n\
+         __attribute__((noinline)) void resize(int n) { kept = realloc(NULL, n); kept = 0; }\n\
+         __attribute__((noinline)) int one(int n) { resize(n); return n; }\n\
+         int down(int n) { kept = malloc(7); return n == 0 ? 0 : 1 + down(n - 1); }\n\
+         int main(int count, char **words) { (void)words; return count > 1 ? down(6000) != 6000 : one(5) + one(9) != 14; }\n",
+    );
+    lab.gcc("-g -O0 ends.c -o deep");
+    lab.gcc("-g -O0 -fno-asynchronous-unwind-tables -fno-unwind-tables ends.c -o ends");
+    let ends = record(&lab, "./ends", &[]);
+    let output = lab.widthwise(&["explain", ends[0].to_str().unwrap(), "--skip-frames", "resize"]);
+    let text = unfolded(&output.stdout);
+    assert!(
+        text.contains(
+            "the stacks of 100 % of the blocks end early, in code of ends that has no unwind tables"
+        ),
+        "{output:?}"
+    );
+    assert!(text.contains("--skip-frames resize: every stack ends at that function"), "{output:?}");
+    // Code with tables is not to be built with them.
+    let remarks = listed(&lab, "./deep down")["a"]["remarks"].to_string();
+    assert!(remarks.contains("of the blocks end early, so that their outer callers"), "{remarks}");
+    assert!(!remarks.contains("unwind tables"), "{remarks}");
 }

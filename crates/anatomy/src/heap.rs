@@ -1,6 +1,7 @@
 //! A program's allocations, their stacks and lifetimes, from the logs of `runtime/heap`.
 
 mod allocating_functions;
+pub mod broken;
 pub mod completeness;
 pub mod composition;
 mod pool_frames;

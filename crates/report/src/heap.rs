@@ -23,7 +23,7 @@ use crate::sanitize;
 use crate::text::{paragraph, Palette};
 
 pub use differences::{Differences, Explanation, Judged, SitePeaks};
-pub use quantities::bytes;
+pub use quantities::{bytes, share_of};
 pub(crate) use quantities::{not_quite, percent, signed};
 pub use recorded::{Heap, Recorded};
 pub use side::{typical, ProcessSums, RecordingSums, RssSummary, Side};

@@ -102,7 +102,7 @@ impl DebugFiles {
 }
 
 /// A regular file's bytes. A pipe without a writer would block.
-fn mapped(path: &Path) -> Option<Mmap> {
+pub(crate) fn mapped(path: &Path) -> Option<Mmap> {
     if !path.is_file() {
         return None;
     }

@@ -156,6 +156,15 @@ pub fn goes_through(profile: &Profile, name: &str) -> bool {
     profile.frames.iter().any(|frame| hands_on(&frame.function, name))
 }
 
+/// Whether any of the functions of that name has a caller in any stack of a profile: a stack may end at it.
+pub fn has_caller(profile: &Profile, name: &str) -> bool {
+    let is_named = |frame: &u32| {
+        profile.frames.get(*frame as usize).is_some_and(|frame| hands_on(&frame.function, name))
+    };
+    let mut calls = profile.samples.iter().flat_map(|sample| sample.stack.windows(2));
+    calls.any(|call| !is_named(&call[0]) && is_named(&call[1]))
+}
+
 /// The type that a frame of the standard library allocates.
 fn made(function: &str) -> Option<String> {
     let start = MAKERS.iter().find_map(|maker| {

@@ -234,14 +234,9 @@ impl StackValues {
         }
     }
 
-    /// Blocks whose stack could not be followed to its outermost call.
-    pub fn of_broken_stacks(&self, stacks: &Stacks) -> u64 {
-        let broken = stacks.broken();
-        let is_broken = |stack: &StackId| broken.get(stack.0 as usize) == Some(&true);
-        self.0
-            .iter()
-            .filter(|(stack, _)| is_broken(stack))
-            .fold(0, |sum, (_, values)| values.count.saturating_add(sum))
+    /// The number of blocks of each stack, in no order.
+    pub fn blocks(&self) -> impl Iterator<Item = (StackId, u64)> + '_ {
+        self.0.iter().map(|(stack, values)| (*stack, values.count))
     }
 
     /// The stacks that have blocks at the peak, in the order of their numbers.

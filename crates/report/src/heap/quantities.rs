@@ -36,3 +36,8 @@ pub(crate) fn not_quite(share: f64) -> String {
         share => percent(share, 1.0),
     }
 }
+
+/// A part of a number: `100 %` of all alone.
+pub fn share_of(part: u64, all: u64) -> String {
+    not_quite(part as f64 / all.max(1) as f64)
+}

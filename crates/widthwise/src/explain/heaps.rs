@@ -58,6 +58,7 @@ impl Heaps {
             return Err(Failure::request("nothing to explain"));
         }
         check_skip_frames(frames.skip, &read)?;
+        read.iter_mut().for_each(|read| say_without_callers(frames.skip, read));
         // The first recording is the one that stands for the side.
         let wrappers = frames.wrappers(&read);
         let thin = wrappers.iter().filter(|wrapper| wrapper.is_thin);
@@ -128,6 +129,18 @@ impl Frames<'_> {
             return Vec::new();
         }
         wrappers::find_in_all(read.iter().map(|read| (&read.profile, read.program.as_str())), self.skip)
+    }
+}
+
+/// Remarks where every stack ends at a function of `--skip-frames`.
+fn say_without_callers(names: &[String], read: &mut Read) {
+    for name in names {
+        let profile = &read.profile;
+        if site::goes_through(profile, name) && !site::has_caller(profile, name) {
+            read.side.remarks.push(format!(
+                "--skip-frames {name}: every stack ends at that function, so that there is no caller to show"
+            ));
+        }
     }
 }
 

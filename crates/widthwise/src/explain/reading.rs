@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use widthwise_anatomy::heap::broken;
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
 use widthwise_anatomy::heap::{symbols, Composition, LogFile, Profile, StackValues, Stacks, Symbols};
@@ -169,8 +170,10 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
         add(&mut side, process);
         values.add(&mut process.history);
     }
-    side.broken_stacks = values.of_broken_stacks(&stacks);
+    let broken = broken::of(&values, &stacks);
+    side.broken_stacks = broken.blocks;
     side.remarks.extend(remarks::of(&processes));
+    side.remarks.extend(remarks::ends_early(&broken, side.blocks));
     side.may_copy = may_copy(&processes, recording);
     side.system = rss_summary(&processes, recording).filter(|_| !side.may_copy);
     let program = main_program(&processes);

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use widthwise_anatomy::elf::separate::DebugFiles;
+use widthwise_anatomy::heap::broken::Broken;
 use widthwise_anatomy::heap::executed::{without_log, Executing};
 use widthwise_anatomy::heap::{Header, Profile};
 use widthwise_anatomy::layout;
-use widthwise_report::heap::bytes;
+use widthwise_report::heap::{bytes, share_of};
 
 use super::recorded::Recorded;
 use crate::output::short;
@@ -98,6 +99,29 @@ fn executed(processes: &[Recorded]) -> Vec<String> {
         )
     });
     few(lines, MOST_EXECUTED)
+}
+
+/// Stacks that lack their outer calls, where they are of more than 1 % of the blocks.
+pub fn ends_early(broken: &Broken, blocks: u64) -> Vec<String> {
+    let is_considerable = |some: u64| some > blocks / 100;
+    let without = |(name, some): &(String, u64)| {
+        format!(
+            "the stacks of {} of the blocks end early, in code of {name} that has no unwind tables, so that the callers \
+             of that code are not known and are no sites: build it with -fasynchronous-unwind-tables",
+            share_of(*some, blocks)
+        )
+    };
+    let found: Vec<&(String, u64)> =
+        broken.without_tables.iter().filter(|(_, some)| is_considerable(*some)).collect();
+    let others = found.iter().fold(broken.blocks, |others, (_, some)| others.saturating_sub(*some));
+    let others = is_considerable(others).then(|| {
+        format!(
+            "the stacks of {} of the blocks end early, so that their outer callers are not known: the recorder follows at most \
+             2048 calls, and stops where it cannot read the stack",
+            share_of(others, blocks)
+        )
+    });
+    few(found.into_iter().map(without), MOST_UNREAD).into_iter().chain(others).collect()
 }
 
 /// What is missing at the program's own sites: lines, or functions too. Libraries may have both. `path` is the program's file.
