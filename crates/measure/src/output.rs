@@ -3,4 +3,5 @@
 mod diff;
 pub(crate) mod digest;
 pub mod earlier;
+mod filter;
 pub(crate) mod mismatch;

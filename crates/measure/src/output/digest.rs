@@ -1,17 +1,14 @@
 //! The output of a run: its standard output or the files it wrote, filtered, as a digest.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 use crate::output::earlier::Earlier;
-use crate::run::ending::failed_hook;
-use crate::run::{descriptors, reported};
-use widthwise_machine::process_group;
+use crate::output::filter::pass_through;
+use crate::run::reported;
 
 /// Reads outputs and caches what the filter made of each, since most runs print the same.
 #[derive(Debug, Default)]
@@ -77,33 +74,6 @@ fn raw(check: &OutputCheck, stdout: &Path, directory: &Path, earlier: &Earlier) 
         opened.read_to_end(&mut all).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(all)
-}
-
-fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
-    let mut command = Command::new("sh");
-    descriptors::give_back(&mut command)
-        .arg("-c")
-        .arg(bytes::os(filter))
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    // The first Ctrl-C ends the campaign after this run, whose output is still read.
-    let (mut child, _group) = process_group::spawn(&mut command)
-        .map_err(|error| format!("the filter `{filter}` could not be started: {error}"))?;
-    let input = child.stdin.take();
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            // A filter may stop reading early, as `head` does.
-            input.map(|mut pipe| pipe.write_all(text))
-        });
-        child.wait_with_output()
-    })
-    .map_err(|error| format!("the filter `{filter}`: {error}"))?;
-    if !output.status.success() {
-        return Err(failed_hook("the filter", filter, output.status, &output.stderr));
-    }
-    Ok(output.stdout)
 }
 
 /// Where a variant's first output is stored.
