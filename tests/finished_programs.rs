@@ -93,6 +93,14 @@ fn with_server() -> Laboratory {
     lab
 }
 
+/// A server that overwrites its environment.
+fn with_titled() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("titled.c");
+    lab.gcc("-o titled titled.c");
+    lab
+}
+
 const WAIT: &str = "until test -e port; do sleep 0.01; done";
 
 #[test]
@@ -151,10 +159,25 @@ fn no_process_remains_after_a_failed_setup_a_failed_program_or_scale() {
 }
 
 #[test]
+fn a_server_that_overwrites_its_environment_ends_and_measured_programs_have_no_mark() {
+    let lab = with_titled();
+    let setup = "rm -f begun; ./titled; until test -e begun; do sleep 0.01; done";
+    let run = "sh -c 'ls -l /proc/self/fd | grep -c widthwise-setup; env | grep -c WIDTHWISE_SETUP'";
+    let words =
+        ["--binary", "a=/bin/sh", "--run", run, "--setup", setup, "--exit-status", "1", "--rounds", "1"];
+    let printed = lab.compare(&[&words[..], &["--warmup", "0"]].concat()[..]);
+    assert_eq!(printed.status, Some(0), "{printed:?}");
+    assert_eq!(lab.answer("a"), "0\n0\n");
+    assert_eq!(servers(&lab), 0);
+}
+
+#[test]
 fn what_setup_leaves_ends_though_widthwise_is_killed() {
-    let lab = Laboratory::new();
-    // While the program runs, and while the setup does; in the setup's session, and in one of its own.
-    for setup in ["sleep 600 & touch begun", "setsid sleep 600 & (sleep 600 &); touch begun; sleep 600"] {
+    let lab = with_titled();
+    // While the program runs, and while the setup does; in the setup's session, and in one of its own; with another environment.
+    for setup in
+        ["sleep 600 & touch begun", "setsid sleep 600 & (sleep 600 &); touch begun; sleep 600", "./titled"]
+    {
         let words = ["compare", "--binary", "a=/bin/sleep", "--setup", setup, "--", "600"];
         let mut child = lab.command(&words[..]).spawn().unwrap();
         until("a setup that has begun", || lab.path("begun").exists());

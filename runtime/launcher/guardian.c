@@ -3,8 +3,8 @@
  *
  * It sleeps in read(2) on a pipe of which only widthwise has the other end. At the end of file widthwise is
  * gone, however it ended, and so is every child of it that was about to execute a program: until then, such a
- * child has the pipe, too. The processes that are to end carry a mark in their environment, whatever their
- * session and parent.
+ * child has the pipe, too. The processes that are to end carry a mark in their environment or as an open
+ * descriptor (crates/measure/src/run/setup_mark.rs), whatever their session and parent.
  */
 #include <stdint.h>
 
@@ -25,8 +25,14 @@ struct directory_entry {
     char name[];
 };
 
+struct marks {
+    const char *variable; /* a string of the environment */
+    const char *path;     /* of the descriptor in /proc/PID; null: there is none */
+    const char *link;     /* what that leads to */
+};
+
 struct findings {
-    int marked;    /* processes with the mark */
+    int marked;    /* processes with a mark */
     int uncertain; /* and processes that may have it: they are about to execute a program */
 };
 
@@ -35,7 +41,7 @@ static long open_at(int folder, const char *name) {
 }
 
 /* Whether one of the strings in /proc/PID/environ is `mark`; `size` is the number of bytes that were read. */
-static int has_mark(int process, const char *mark, long *size) {
+static int has_variable(int process, const char *mark, long *size) {
     static char text[16 << 10];
     long fd = open_at(process, "environ"), n = -1;
     uint64_t matched = 0;
@@ -61,6 +67,18 @@ static int has_mark(int process, const char *mark, long *size) {
     return found;
 }
 
+static int has_descriptor(int process, const struct marks *marks) {
+    char text[128];
+    if (!marks->path)
+        return 0;
+    long n = SYSCALL(__NR_readlinkat, process, marks->path, text, sizeof text);
+    if (n < 0 || (uint64_t)n != length(marks->link))
+        return 0;
+    while (n > 0 && text[n - 1] == marks->link[n - 1])
+        n--;
+    return n == 0;
+}
+
 /* Whether it has a program, but neither environment nor arguments yet: it is in execve(2). A kernel thread
  * has no program, nor has a process that has ended. */
 static int is_executing(int process) {
@@ -74,9 +92,9 @@ static int is_executing(int process) {
     return n == 0;
 }
 
-/* Sends the signal to a process that has the mark. The open folder is this process's, also if its number is
+/* Sends the signal to a process that has a mark. The open folder is this process's, also if its number is
  * another's by now. */
-static void examine(const char *number, const char *mark, int signal, struct findings *findings) {
+static void examine(const char *number, const struct marks *marks, int signal, struct findings *findings) {
     static char path[64];
     if (length(number) > 20)
         return;
@@ -85,7 +103,7 @@ static void examine(const char *number, const char *mark, int signal, struct fin
     if (process < 0)
         return;
     long size;
-    if (has_mark((int)process, mark, &size)) {
+    if (has_variable((int)process, marks->variable, &size) || has_descriptor((int)process, marks)) {
         findings->marked++;
         SYSCALL(__NR_pidfd_send_signal, process, signal, 0, 0);
     } else if (size == 0) {
@@ -94,7 +112,7 @@ static void examine(const char *number, const char *mark, int signal, struct fin
     sys_close((int)process);
 }
 
-static struct findings signal_marked(const char *mark, int signal) {
+static struct findings signal_marked(const struct marks *marks, int signal) {
     static char entries[16 << 10] __attribute__((aligned(8)));
     struct findings findings = {0, 0};
     long folder = sys_open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
@@ -102,7 +120,7 @@ static struct findings signal_marked(const char *mark, int signal) {
         for (long at = 0; at < n;) {
             struct directory_entry *entry = (struct directory_entry *)(entries + at);
             if (entry->name[0] >= '1' && entry->name[0] <= '9')
-                examine(entry->name, mark, signal, &findings);
+                examine(entry->name, marks, signal, &findings);
             at += entry->size;
         }
     if (folder >= 0)
@@ -111,11 +129,11 @@ static struct findings signal_marked(const char *mark, int signal) {
 }
 
 /* The same rules as `LeftBehind` in hooks.rs. */
-static void end_marked(const char *mark) {
+static void end_marked(const struct marks *marks) {
     uint64_t began = now_ns(), pause = MILLISECOND, none_since = 0;
     int is_any_found = 0;
     for (uint64_t now = began; now - began <= 2 * PATIENCE; now = now_ns()) {
-        struct findings findings = signal_marked(mark, now - began < PATIENCE ? SIGTERM : SIGKILL);
+        struct findings findings = signal_marked(marks, now - began < PATIENCE ? SIGTERM : SIGKILL);
         if (findings.marked) {
             is_any_found = 1;
             none_since = 0;
@@ -133,17 +151,18 @@ static void end_marked(const char *mark) {
     }
 }
 
-/* argv: guardian MARK: the string in the environment of what is to end. Standard input is the pipe. */
+/* argv: guardian VARIABLE [PATH LINK]: the marks. Standard input is the pipe. */
 int main_(int argc, char **argv) {
     char byte;
     long n;
-    if (argc != 2)
+    if (argc != 2 && argc != 4)
         return 1;
+    struct marks marks = {argv[1], argc == 4 ? argv[2] : 0, argc == 4 ? argv[3] : 0};
     sys_setsid();
     sys_chdir("/");
     sys_prctl(PR_SET_NAME, (long)"ww-guardian");
     while ((n = sys_read(0, &byte, 1)) > 0 || n == -EINTR) {
     }
-    end_marked(argv[1]);
+    end_marked(&marks);
     sys_exit_group(0);
 }

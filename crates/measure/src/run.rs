@@ -14,4 +14,5 @@ pub mod reported;
 pub mod result;
 pub mod runner;
 pub(crate) mod sample;
+mod setup_mark;
 mod x32_account;

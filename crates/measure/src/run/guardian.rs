@@ -7,24 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::SystemTime;
 
 use crate::run::memory_file::memory_file;
+use crate::run::setup_mark;
 
 /// The guardian's program, built by build.rs.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guardian"));
-
-/// The variable that marks processes left behind by setup and teardown, whatever their session and parent.
-pub(crate) const VARIABLE: &str = "WIDTHWISE_SETUP";
-
-/// The variable's value. The number of this process may be that of another process after its end; the time is not.
-pub(crate) fn mark() -> &'static str {
-    static MARK: OnceLock<String> = OnceLock::new();
-    MARK.get_or_init(|| {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        format!("{}-{}", std::process::id(), since.as_nanos())
-    })
-}
 
 /// Starts it, unless it runs. Where it cannot be started, processes outlive a killed widthwise, and nothing else changes.
 pub(crate) fn start() {
@@ -37,10 +25,12 @@ fn begin() -> io::Result<io::PipeWriter> {
     let mut image: File = memory_file(c"widthwise-guardian")?;
     image.write_all(IMAGE)?;
     let (theirs, ours) = io::pipe()?;
+    let descriptor = setup_mark::descriptor().map(|mark| [mark.path(), mark.link.clone()]);
     // A name that does not contain ours: what kills every process of that name leaves the guardian.
     Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()))
         .arg0("ww-guardian")
-        .arg(format!("{VARIABLE}={}", mark()))
+        .arg(setup_mark::variable())
+        .args(descriptor.into_iter().flatten())
         .env_clear()
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())

@@ -11,6 +11,7 @@ use crate::run::ending::failed_hook;
 use crate::run::guardian;
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::memory_file::memory_file;
+use crate::run::setup_mark;
 use widthwise_machine::process_group;
 
 /// Creates an empty working directory with links to these files.
@@ -39,6 +40,8 @@ pub(crate) fn shell(hook: &str, text: &str, start: &LaunchSpec) -> Result<(), St
     // Reading a pipe would wait for the last process that holds it.
     let mut complaint = memory_file(c"widthwise-hook").map_err(failed)?;
     let mut command = std::process::Command::new("sh");
+    // Before the limit of descriptors is lowered.
+    setup_mark::give_descriptor(&mut command);
     descriptors::give_back(&mut command)
         .args(["-e", "-c"])
         .arg(bytes::os(text))
@@ -46,10 +49,10 @@ pub(crate) fn shell(hook: &str, text: &str, start: &LaunchSpec) -> Result<(), St
         .env_clear()
         // LD_PRELOAD is for the program, not for the shell.
         .envs(start.environment.iter().filter(|(name, _)| *name != "LD_PRELOAD"))
-        .env(guardian::VARIABLE, guardian::mark())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .stderr(complaint.try_clone().map_err(failed)?);
+    setup_mark::give_variable(&mut command);
     // The first Ctrl-C ends the campaign after this run, which includes its setup and teardown.
     let status = process_group::status(&mut command).map_err(failed)?;
     if status.success() {
@@ -110,26 +113,23 @@ impl Drop for LeftBehind {
     }
 }
 
-/// The processes that carry our mark, and whether these are all: the environment of a process that is about
+/// The processes that carry one of our marks, and whether these are all: the environment of a process that is about
 /// to execute a program cannot be read for a moment.
 fn left_behind() -> (Vec<libc::pid_t>, bool) {
-    let mark = format!("{}={}", guardian::VARIABLE, guardian::mark());
+    let mark = setup_mark::variable();
     let (mut left, mut is_certain) = (Vec::new(), true);
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let read = |name: &str| std::fs::read(entry.path().join(name));
-        match read("environ") {
-            Ok(environment) if environment.is_empty() => {
-                // Neither a kernel thread nor a process that has ended has a program.
-                let has_program = std::fs::read_link(entry.path().join("exe")).is_ok();
-                is_certain &= !(has_program && read("cmdline").is_ok_and(|words| words.is_empty()));
-            }
-            Ok(environment) => {
-                if environment.split(|&byte| byte == 0).any(|one| one == mark.as_bytes()) {
-                    left.push(pid);
-                }
-            }
-            Err(_) => {}
+        let process = entry.path();
+        let read = |name: &str| std::fs::read(process.join(name));
+        let environment = read("environ");
+        let has_variable = |text: &Vec<u8>| text.split(|&byte| byte == 0).any(|one| one == mark.as_bytes());
+        if environment.as_ref().is_ok_and(has_variable) || setup_mark::has_descriptor(&process) {
+            left.push(pid);
+        } else if environment.is_ok_and(|text| text.is_empty()) {
+            // Neither a kernel thread nor a process that has ended has a program.
+            let has_program = std::fs::read_link(process.join("exe")).is_ok();
+            is_certain &= !(has_program && read("cmdline").is_ok_and(|words| words.is_empty()));
         }
     }
     (left, is_certain)
@@ -149,15 +149,21 @@ mod tests {
 
     #[test]
     fn processes_are_searched_only_around_runs_with_setup_or_teardown() {
-        let mut left = std::process::Command::new("sleep")
-            .arg("1000")
-            .env(guardian::VARIABLE, guardian::mark())
-            .spawn()
-            .unwrap();
+        // Each mark alone: some programs overwrite their environment, others close their descriptors.
+        let mut left = [setup_mark::give_variable, setup_mark::give_descriptor].map(|give| {
+            let mut command = std::process::Command::new("sleep");
+            give(command.arg("1000"));
+            command.spawn().unwrap()
+        });
+        let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         assert!(LeftBehind::of(&start(None)).is_none());
-        assert!(left.try_wait().unwrap().is_none());
+        assert!(left.iter_mut().all(|child| child.try_wait().unwrap().is_none()));
         drop(LeftBehind::of(&start(Some("sleep 1000 &"))));
-        let ended = left.wait().unwrap();
-        assert_eq!(ended.signal(), Some(libc::SIGTERM));
+        for mut child in left {
+            assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        }
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 }
