@@ -23,7 +23,7 @@ const PAUSE_MS: i32 = 5;
 pub(super) fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
     let mut command = Command::new("sh");
     descriptors::give_back(&mut command)
-        .arg("-c")
+        .args(["-e", "-c"])
         .arg(bytes::os(filter))
         .current_dir(directory)
         .stdin(Stdio::piped())
@@ -185,6 +185,8 @@ mod tests {
         };
         assert!(pass("cat").unwrap() == text);
         assert!(pass("yes & head -c 3").unwrap().len() >= 3);
+        // A command that fails ends the filter, as it ends setup.
+        assert!(pass("cat > seen; false; echo more").is_err());
         assert!(pass("echo why >&2; exit 3").unwrap_err().ends_with("(exit 3): why"));
         while is_running() {
             std::thread::sleep(std::time::Duration::from_millis(1));
