@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::heap_types::{explained, objects, recorded, remarks, sums_are_exact, ABIS};
+use crate::heap_types::{explained, objects, recorded, remarks, sums_are_exact, ABIS, COUNT};
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, Laboratory};
 
@@ -42,6 +42,42 @@ fn has_its_objects(json: &Value, context: &str) {
         |name: &str| rows.iter().any(|row| row["type"].as_str().is_some_and(|own| own.starts_with(name)));
     for name in ["Pair", "Five", "Single", "Macro", "Pointer"] {
         assert!(!is_named(name), "{name} {context}");
+    }
+}
+
+#[test]
+fn blocks_that_begin_with_a_structure_and_pages_of_a_pool_are_no_arrays() {
+    let lab = Laboratory::new();
+    let recording = recorded(&lab, "gcc", "tails.c", "-O1 -fno-builtin", ABIS[0]);
+    let json = explained(&lab, &recording, &recording);
+    let context = format!("{:#}", json["types"]["types"]);
+    for name in ["chunk", "older", "outer", "header", "pool"] {
+        assert_eq!(objects(&json, name), [0; 2], "{name} {context}");
+    }
+    assert_eq!(objects(&json, "plain"), [4 * COUNT; 2], "{context}");
+}
+
+#[test]
+fn nodes_and_control_blocks_whose_functions_the_compiler_merged_are_apart_in_both_tables() {
+    let lab = Laboratory::new();
+    let recording = recorded(&lab, "gcc", "merged_nodes.cpp", "-Os", ABIS[0]);
+    let json = explained(&lab, &recording, &recording);
+    let context = format!("{:#}", json["types"]["types"]);
+    for (function, node, number) in [
+        ("make_nodes(int)", "std::_List_node<", 4 * COUNT),
+        ("make_shared(int)", "std::_Sp_counted_ptr_inplace<", COUNT),
+    ] {
+        let of = |table: &Value| {
+            let sites = table.as_array().unwrap();
+            sites.iter().find(|site| site["function"] == function).cloned().unwrap()
+        };
+        let (site, typed) = (of(&json["sites"]), of(&json["types"]["sites"]));
+        assert!(site["made"].as_str().is_some_and(|made| made.starts_with(node)), "{site}");
+        assert_eq!(
+            (&site["made"], typed["a"]["objects"].as_i64()),
+            (&typed["type"], Some(number)),
+            "{context}"
+        );
     }
 }
 

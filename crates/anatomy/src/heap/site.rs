@@ -5,6 +5,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::heap::pool_frames;
+use crate::heap::types::allocator;
 use crate::names;
 use crate::pairing::{paired, Paired};
 use widthwise_heap_log::headers;
@@ -214,7 +215,12 @@ pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> 
 pub(crate) fn of_frames(frames: &[&Frame], values: Values, program: &Program) -> Site {
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
-    let made = inner.iter().find_map(|frame| made(&frame.function));
+    let made = inner.iter().find_map(|frame| made(&frame.function)).map(|made| {
+        // Of functions that the compiler merged, the innermost has another type's name.
+        allocator::named(inner.iter().copied())
+            .filter(|named| !named.is_sure)
+            .map_or(made, |named| named.name)
+    });
     // The caller for whom a library's pool takes a chunk is chance.
     let passes = |frame: &Frame| program.is_wrapper(&frame.function);
     let pool = pool_frames::of_library(inner, passes, |frame| !passes(frame));

@@ -4,7 +4,7 @@
 //! sum to it. A type has a certainty and a source: the most reliable source decides.
 
 mod agreement;
-mod allocator;
+pub(super) mod allocator;
 mod blocks;
 mod call_sites;
 pub mod callers;
@@ -22,7 +22,9 @@ mod pairs;
 pub mod program_types;
 mod receiver;
 mod side;
+mod source;
 mod source_line;
+mod source_text;
 mod stored_length;
 mod summary;
 

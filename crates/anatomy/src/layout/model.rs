@@ -318,6 +318,23 @@ impl Layouts {
         self.derived[id.0 as usize].may_be_empty
     }
 
+    /// Whether the type is a structure that ends in an array without a length: each object has a block of its own, and C has no arrays of
+    /// such structures (C17, 6.7.2.1). GCC's older form of it has the length 0.
+    pub fn ends_in_flexible_array(&self, id: TypeId) -> bool {
+        let is_flexible = |member: &Member| match self.get(self.stripped(member.ty)) {
+            Type::Array { count, .. } => count.is_none_or(|count| count == 0),
+            Type::Aggregate(_) => self.ends_in_flexible_array(member.ty),
+            _ => false,
+        };
+        match self.get(self.stripped(id)) {
+            Type::Aggregate(aggregate) if aggregate.kind == Kind::Union => {
+                aggregate.members.iter().any(is_flexible)
+            }
+            Type::Aggregate(aggregate) => aggregate.members.last().is_some_and(is_flexible),
+            _ => false,
+        }
+    }
+
     /// Whether the end of an object's lifetime runs code.
     pub fn destructor(&self, id: TypeId) -> Destructor {
         self.derived[id.0 as usize].destructor

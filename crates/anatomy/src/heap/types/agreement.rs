@@ -133,6 +133,13 @@ fn is_left_open(found: &Found) -> bool {
     found.source == Source::SourceLine && found.certainty == Certainty::Low
 }
 
+/// Whether blocks may be an array of a variable's type or anything else of such sizes, as a header with a text is: that they fit two builds
+/// in which the type has one size says nothing.
+fn is_weak_array(found: &Found, values: &Values) -> bool {
+    let is_low = found.source == Source::Variables && found.certainty == Certainty::Low;
+    is_low && !found.is_object(values)
+}
+
 /// Whether a known type is that one; none if none is known.
 fn is_same(known: &Option<Found>, own: &Found) -> Option<bool> {
     known.as_ref().map(|known| names::type_key(&known.name) == names::type_key(&own.name))
@@ -150,6 +157,9 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
         }
         let (Some(n_a), Some(n_b)) = (one.objects(&a.values), other.objects(&b.values)) else { continue };
         if !has_as_many([n_a, n_b], [&a.values, &b.values]) {
+            continue;
+        }
+        if one.size == other.size && is_weak_array(one, &a.values) && is_weak_array(other, &b.values) {
             continue;
         }
         let (low, high) = (one.certainty.min(other.certainty), one.certainty.max(other.certainty));

@@ -3,8 +3,8 @@
 use crate::names::{closing_bracket, split, type_name_key, without_result};
 use widthwise_heap_log::profile::Frame;
 
-use super::model::Source;
 use super::program_types::STANDARD_NAMES;
+use super::source::Source;
 
 /// Functions that hand a request on unchanged.
 ///
@@ -63,6 +63,26 @@ const CONTAINERS: [(&str, &str); 10] = [
     ("std::__1::__hash_table<", "a hash table"),
     ("std::valarray<", "std::valarray"),
 ];
+
+/// A function that asks an allocator, its first template argument, for one object.
+const GUARDED: &str = "std::__allocate_guarded<";
+
+/// Containers whose elements are in nodes: how their functions' names begin, which template argument is the element's type, and the
+/// node's template, whose first argument that is.
+const NODES: [(&str, usize, &str); 8] = [
+    ("std::__cxx11::_List_base<", 0, "std::_List_node<"),
+    ("std::__cxx11::list<", 0, "std::_List_node<"),
+    ("std::_List_base<", 0, "std::_List_node<"),
+    ("std::list<", 0, "std::_List_node<"),
+    ("std::_Fwd_list_base<", 0, "std::_Fwd_list_node<"),
+    ("std::forward_list<", 0, "std::_Fwd_list_node<"),
+    ("std::_Rb_tree<", 1, "std::_Rb_tree_node<"),
+    ("std::_Hashtable<", 1, HASH_NODE),
+];
+/// A hash table has blocks of other kinds, too.
+const HASH_NODE: &str = "std::__detail::_Hash_node<";
+/// The control block of `make_shared`, with the object in it.
+const SHARED: &str = "std::_Sp_counted_ptr_inplace<";
 
 /// Strings of the standard libraries: their functions are in the library, without debug information.
 const STRINGS: [&str; 5] = [
@@ -180,6 +200,9 @@ fn first_argument(text: &str) -> Option<String> {
 
 /// `T` of an allocator's `allocate`, also of one that the program brings.
 fn element(function: &str) -> Option<String> {
+    if let Some(allocator) = argument(function, GUARDED) {
+        return argument(&allocator, "std::allocator<");
+    }
     for allocator in ALLOCATORS {
         if !function.starts_with(allocator) {
             continue;
@@ -213,6 +236,45 @@ fn shared(function: &str) -> Option<String> {
     pointer.ends_with('*').then(|| format!("std::_Sp_counted_ptr<{pointer}, {policy}>"))
 }
 
+/// The node that the outermost function of a container has its elements in, if that is another one than an allocator inside was
+/// asked for. `frames` are those around the allocator's.
+fn own_node(element: &str, frames: &[&Frame]) -> Option<String> {
+    if let Some(block) = frames.first().and_then(|frame| control_block(&frame.function)) {
+        return (type_name_key(&block) != type_name_key(element)).then_some(block);
+    }
+    let mut own: Option<(&str, String)> = None;
+    for frame in frames {
+        let name = without_result(&frame.function);
+        let found = NODES.iter().find_map(|(beginning, place, node)| {
+            let arguments = name.strip_prefix(beginning).map(|_| &name[beginning.len() - 1..])?;
+            let close = closing_bracket(arguments)?;
+            Some((*node, split(&arguments[1..close]).get(*place)?.to_string()))
+        });
+        match found {
+            Some(found) if own.as_ref().is_none_or(|(known, _)| *known == found.0) => own = Some(found),
+            _ => break,
+        }
+    }
+    let (node, value) = own?;
+    match argument(element, node) {
+        Some(known) if type_name_key(&known) == type_name_key(&value) => None,
+        Some(known) => Some(element.replacen(&known, &value, 1)),
+        None => (node != HASH_NODE).then(|| format!("{node}{value} >")),
+    }
+}
+
+/// The control block that `make_shared` allocates, by the function that asks for it.
+fn control_block(function: &str) -> Option<String> {
+    let rest = function.strip_prefix("std::__shared_count").filter(|rest| rest.starts_with('<'))?;
+    let close = closing_bracket(rest)?;
+    let own = rest[close + 1..].strip_prefix("::__shared_count").filter(|own| own.starts_with('<'))?;
+    let of_own = split(&own[1..closing_bracket(own)?]);
+    // With a deleter, the first is a pointer or the second no allocator.
+    let (object, allocator) = (of_own.first()?, of_own.get(1)?);
+    let is_block = allocator.starts_with("std::allocator<") && !object.ends_with('*');
+    is_block.then(|| format!("{SHARED}{object}, {allocator}, {}>", &rest[1..close]))
+}
+
 /// An element that an allocator is asked for, and the container whose function asks. Containers further out have that one as an
 /// element.
 ///
@@ -221,9 +283,10 @@ fn shared(function: &str) -> Option<String> {
 fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> Named {
     // Inlined, with a type of an anonymous namespace, it has its last word as its name.
     let is_allocator = |frame: &Frame| {
-        frame.function == "allocate" || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
+        frame.function == "allocate"
+            || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
+            || without_result(&frame.function).starts_with(GUARDED)
     };
-    let mut own: Option<(&str, String)> = None;
     let mut frames = frames.peekable();
     let (mut element, mut is_merged) = (element, false);
     while let Some(frame) = frames.next_if(|frame| is_allocator(frame)) {
@@ -233,15 +296,28 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
             element = outer;
         }
     }
+    let frames: Vec<&Frame> = frames.collect();
+    if let Some(node) = own_node(&element, &frames) {
+        (element, is_merged) = (node, true);
+    }
     let is_sure = !is_merged;
     // `make_shared<T[]>` asks for so many elements more that its control block has space in them (libstdc++, bits/shared_ptr_base.h).
     let is_counted = |frame: &&Frame| frame.function.starts_with("std::_Sp_counted_array_base<");
-    let beside = if frames.peek().is_some_and(is_counted) { Beside::ControlBlock } else { Beside::Nothing };
+    let beside = if frames.first().is_some_and(is_counted) { Beside::ControlBlock } else { Beside::Nothing };
     // Whether a string's own function is seen with the allocator's inside, or alone in the library, is the compiler's choice.
-    let characters = frames.peek().and_then(|frame| of_string(&frame.function));
+    let characters = frames.first().and_then(|frame| of_string(&frame.function));
     if let Some(characters) = characters.filter(|one| type_name_key(&one.name) == type_name_key(&element)) {
         return characters;
     }
+    in_container(
+        Named { name: element, container: None, beside, source: Source::Allocator, is_sure },
+        &frames,
+    )
+}
+
+/// Elements with the container that has them, by the functions around its allocator's.
+fn in_container(named: Named, frames: &[&Frame]) -> Named {
+    let mut own: Option<(&str, String)> = None;
     for frame in frames {
         let found = CONTAINERS.iter().find_map(|(beginning, name)| {
             let element = argument(&frame.function, beginning)?;
@@ -254,20 +330,17 @@ fn of_element<'f>(element: String, frames: impl Iterator<Item = &'f Frame>) -> N
             _ => break,
         }
     }
-    let source = Source::Allocator;
-    let Some((name, of_container)) = own else {
-        return Named { name: element, container: None, beside, source, is_sure };
-    };
+    let Some((name, of_container)) = own else { return named };
     let Some(_) = name.strip_prefix("std::") else {
         // A hash table allocates nodes, too, which are no elements of it.
-        return Named { name: element, container: Some(name.to_owned()), beside, source, is_sure };
+        return Named { container: Some(name.to_owned()), ..named };
     };
-    let of_allocator = type_name_key(&element);
+    let of_allocator = type_name_key(&named.name);
     // A deque has a table of pointers to its pieces.
     let is_table = name == "std::deque" && of_allocator == type_name_key(&of_container) + "*";
-    let is_sure = is_table && is_sure || of_allocator == type_name_key(&of_container);
+    let is_sure = named.is_sure && (is_table || of_allocator == type_name_key(&of_container));
     let container = Some(format!("{name}<{of_container}>"));
-    Named { name: if is_table { element } else { of_container }, container, beside, source, is_sure }
+    Named { name: if is_table { named.name } else { of_container }, container, is_sure, ..named }
 }
 
 #[cfg(test)]
@@ -375,6 +448,46 @@ mod tests {
         let found = named(frames(&table).iter()).expect("a type");
         assert_eq!((found.name.as_str(), found.is_sure), ("Track*", true));
         assert_eq!(found.container.as_deref(), Some("std::deque<Track>"));
+    }
+
+    #[test]
+    fn of_functions_that_the_compiler_merged_the_outermost_has_the_nodes_own_name() {
+        let node = "std::__new_allocator<std::_List_node<Track> >::allocate";
+        let shared = "std::__shared_count<(__gnu_cxx::_Lock_policy)2>::__shared_count<Shape, std::allocator<void>, int>";
+        let block = "std::_Sp_counted_ptr_inplace<Shape, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>";
+        let guarded = format!("std::__allocated_ptr<std::allocator<{block} > > std::__allocate_guarded<std::allocator<{block} > >(std::allocator<{block} >&)");
+        let tree = "std::_Rb_tree<int, std::pair<const int, Shape>, std::_Select1st<std::pair<const int, Shape> >, std::less<int> >::_M_create_node";
+        let of_tree = "std::__new_allocator<std::_Rb_tree_node<std::pair<int const, Shape> > >::allocate";
+        let hash = "std::_Hashtable<int, std::pair<const int, Shape>, std::allocator<int>, int>::_M_allocate_buckets";
+        let bucket = "std::__new_allocator<std::__detail::_Hash_node_base*>::allocate";
+        for (functions, expected, is_sure) in [
+            (&[node, &guarded, shared][..], block, false),
+            (&[node, shared], block, false),
+            (&[node, "std::__cxx11::_List_base<Track, A>::_M_get_node"], "std::_List_node<Track>", true),
+            (
+                &[node, "std::list<Track, A>::_M_create_node", "std::list<Shape, A>::push_back"],
+                "std::_List_node<Shape>",
+                false,
+            ),
+            (&[node, tree], "std::_Rb_tree_node<std::pair<const int, Shape> >", false),
+            (&[of_tree, tree], "std::_Rb_tree_node<std::pair<int const, Shape> >", true),
+            (&[bucket, hash], "std::__detail::_Hash_node_base*", true),
+            (
+                &[
+                    "std::__new_allocator<Deleted>::allocate",
+                    "std::__shared_count<2>::__shared_count<Shape*, Own>",
+                ],
+                "Deleted",
+                true,
+            ),
+        ] {
+            let found = named(frames(functions).iter()).expect("a type");
+            assert_eq!(
+                (type_name_key(&found.name), found.is_sure),
+                (type_name_key(expected), is_sure),
+                "{functions:?}"
+            );
+        }
     }
 
     #[test]

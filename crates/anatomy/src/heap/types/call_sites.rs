@@ -445,7 +445,9 @@ fn by_evidence(
         (Evidence::Global, true) => Certainty::Low,
         _ if request.has_unknown => Certainty::Low,
         (Evidence::DeclaredHere, true) if request.statement.is_some() => Certainty::High,
-        (Evidence::DeclaredHere, _) => Certainty::Medium,
+        // Blocks of several sizes may be a header and what is behind it; of bytes, there is none.
+        (Evidence::DeclaredHere, _) if is_one_size || fit.found.size == Some(1) => Certainty::Medium,
+        (Evidence::DeclaredHere, _) => Certainty::Low,
         (Evidence::Variable | Evidence::Result | Evidence::Member, true) if is_one_size => Certainty::Medium,
         (Evidence::Variable | Evidence::Result | Evidence::Member, _) => Certainty::Low,
     };

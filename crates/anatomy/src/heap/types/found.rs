@@ -32,11 +32,16 @@ pub struct Found {
 }
 
 impl Found {
-    /// Objects in these blocks. None if the bytes of any block are no multiple of the type's size.
+    /// Objects in these blocks. None if the bytes of any block are no multiple of the type's size, or would be an array of a type that
+    /// has none.
     pub fn objects(&self, values: &Values) -> Option<u64> {
         let size = self.size.filter(|size| *size > 0 && values.sizes.are_multiples(*size, self.cookie))?;
         let bytes = values.peak_bytes.checked_sub(self.cookie.checked_mul(values.peak_count)?)?;
-        bytes.is_multiple_of(size).then(|| bytes / size)
+        let objects = bytes.is_multiple_of(size).then(|| bytes / size)?;
+        // Behind an object that ends in a flexible array member are that array's elements.
+        let is_flexible = |(file, id): &(Rc<ProgramTypes>, TypeId)| file.layouts.ends_in_flexible_array(*id);
+        let is_array = objects != values.peak_count;
+        (!is_array || !self.id.as_ref().is_some_and(is_flexible)).then_some(objects)
     }
 
     /// Whether each of these blocks is one object.

@@ -1,6 +1,7 @@
 //! What a statement of the source gives the result of its call to.
 
-use super::source_line::{is_word, without_texts};
+use super::source_line::is_word;
+use super::source_text::without_texts;
 
 /// Whether the code gives a variable or a member of that name what a call returns: `node *n = get(8)`, `list->head = get(8)`,
 /// `n{get(8)}`, `all.push_back(get(8))`, `get(&n, 8)`; and not `n->text = get(8)` or `get(n)`.
@@ -14,7 +15,7 @@ pub fn receives(code: &str, name: &str) -> bool {
         };
         let has_value =
             behind.starts_with(['{', '(', '.']) || behind.starts_with('=') && !behind.starts_with("==");
-        has_value && value(behind).contains('(') || code[..at].ends_with('&')
+        has_value && has_call(value(behind)) || code[..at].ends_with('&')
     };
     let is_it = |at: &usize| is_word(&code, *at, name.len());
     !name.is_empty() && code.match_indices(name).map(|(at, _)| at).filter(is_it).any(is_receiver)
@@ -32,6 +33,17 @@ fn value(code: &str) -> &str {
         }
     }
     code
+}
+
+/// Whether brackets of the code may be those of a call: of `(node *)place` and `(node *)(place)` none are.
+fn has_call(code: &str) -> bool {
+    code.match_indices('(').any(|(open, _)| {
+        let before = code[..open].trim_end();
+        match before.strip_suffix(')') {
+            Some(inside) => !inside.trim_end().ends_with('*'),
+            None => before.ends_with(|c: char| c.is_alphanumeric() || "_]>".contains(c)),
+        }
+    })
 }
 
 /// Whether the code returns something.
@@ -70,6 +82,8 @@ mod tests {
         for code in [
             "for (node *n = head; n; n = n->next) n->data = get(8);",
             "n->text = get(8);",
+            "block = get(8); node *n = (node *)block->at; block->at += 8;",
+            "block = get(8); n = (node *)(block + 1);",
             "if (n == get(8))",
             "p = get(n);",
             "number = get(8);",

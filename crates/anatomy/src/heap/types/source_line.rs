@@ -1,6 +1,7 @@
 //! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
 
 use super::factors::{factor, may_be_count, number, times, Counts};
+use super::source_text::without_texts;
 
 /// A type that a line names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +154,7 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
             }));
         }
     }
+    keep_arguments(&code, &mut measured_at);
     // Of a sum, no term is the whole block.
     if measured_at.iter().any(|(_, mention)| mention.is_in_a_sum()) {
         found = found.into_iter().map(Mention::in_a_sum).collect();
@@ -162,6 +164,50 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
     let is_of_one_call = |from: usize, to: usize| !called(&code).any(|open| (from..to).contains(&open));
     measured_at.dedup_by(|(at, mention), (before, known)| known == mention && is_of_one_call(*before, *at));
     found.extend(measured_at.into_iter().map(|(_, mention)| mention));
+    found
+}
+
+/// Leaves out what a line measures for something else than its call that allocates, as in `p = get_alloc(n); at += sizeof *q`: what is in
+/// no call's arguments, unless such a call follows, whose size it may be; and where such a call has one, arrays among other calls'
+/// arguments.
+fn keep_arguments(code: &str, measured_at: &mut Vec<(usize, Mention)>) {
+    let Some(last) = called(code).last() else { return };
+    let places: Vec<Place> = measured_at.iter().map(|(at, _)| place(code, *at)).collect();
+    let has_own = places.contains(&Place::Allocating);
+    let mut places = places.into_iter();
+    measured_at.retain(|(at, mention)| match places.next() {
+        _ if mention.is_in_a_sum() => true,
+        Some(Place::Other) => !has_own || mention.counts() == Some([1, 1]),
+        Some(Place::Statement) => *at < last,
+        Some(Place::Condition) => false,
+        Some(Place::Allocating) | None => true,
+    });
+}
+
+/// What a part of a line is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The arguments of a call that allocates.
+    Allocating,
+    /// Those of other calls.
+    Other,
+    /// A condition.
+    Condition,
+    /// No brackets but its own.
+    Statement,
+}
+
+fn place(code: &str, at: usize) -> Place {
+    let (mut before, mut found) = (at, Place::Statement);
+    while let Some(open) = opening_bracket(&code[..before]) {
+        found = match (last_word(&code[..open]), found) {
+            (name, _) if allocates(name) => return Place::Allocating,
+            ("" | "return", _) | (_, Place::Other) => found,
+            ("if" | "while" | "switch", _) => Place::Condition,
+            _ => Place::Other,
+        };
+        before = open;
+    }
     found
 }
 
@@ -351,59 +397,6 @@ fn operand(text: &str) -> Option<&str> {
     Some(&text[..end.map_or(text.len(), |end| stars + end)])
 }
 
-/// The code outside of comments, with texts emptied.
-pub(super) fn without_texts(line: &str) -> String {
-    let line = without_blocks(line);
-    let mut code = String::with_capacity(line.len());
-    let mut quote: Option<char> = None;
-    let mut before = ' ';
-    for c in line.chars() {
-        match quote {
-            Some(end) if c == end && before != '\\' => quote = None,
-            Some(_) => {}
-            None if c == '"' || c == '\'' => quote = Some(c),
-            None if c == '/' && before == '/' => {
-                code.pop();
-                break;
-            }
-            None => code.push(c),
-        }
-        before = if before == '\\' && c == '\\' { ' ' } else { c };
-    }
-    code
-}
-
-/// The line without its comments in `/* */`, one that began before or continues behind it among them.
-fn without_blocks(line: &str) -> String {
-    let mut code = String::with_capacity(line.len());
-    let mut rest = line;
-    if let Some(end) = rest.find("*/").filter(|end| !rest[..*end].contains("/*")) {
-        rest = &rest[end + 2..];
-    }
-    let (mut quoted, mut at) = (None, 0);
-    let bytes = rest.as_bytes();
-    while at < bytes.len() {
-        let c = bytes[at];
-        match quoted {
-            Some(_) if c == b'\\' => at += 1,
-            Some(quote) if c == quote => quoted = None,
-            Some(_) => {}
-            None if c == b'"' || c == b'\'' => quoted = Some(c),
-            None if bytes[at..].starts_with(b"//") => break,
-            None if bytes[at..].starts_with(b"/*") => {
-                code.push_str(&rest[..at]);
-                code.push(' ');
-                let Some(end) = rest[at + 2..].find("*/") else { return code };
-                let behind = without_blocks(&rest[at + 2 + end + 2..]);
-                return code + &behind;
-            }
-            None => {}
-        }
-        at += 1;
-    }
-    code + rest
-}
-
 /// The type behind `new`, without a placement.
 fn made(behind: &str) -> Option<Mention> {
     let mut rest = behind.trim_start();
@@ -513,6 +506,20 @@ mod tests {
 
     fn one(name: &str) -> Mention {
         Mention::One(name.to_owned())
+    }
+
+    #[test]
+    fn what_another_statement_or_another_call_measures_is_not_what_a_call_allocates() {
+        let node =
+            "node *n = get_alloc(sizeof(pool)); pool *p = (pool *)n->at; n->at += sizeof *p; p->active = n;";
+        assert_eq!(mentions(node), [one("pool")]);
+        assert_eq!(mentions("node *n = get_alloc(s); pool *p = (pool *)n->at; n->at += sizeof *p;"), []);
+        assert_eq!(mentions("if (n < sizeof(T)) p = malloc(n);"), []);
+        assert_eq!(mentions("p = malloc(sizeof(T)); fill(p, n * sizeof(U));"), [one("T")]);
+        assert_eq!(mentions("p = take(n * sizeof(T)); q = malloc(8);"), [size("T")]);
+        assert_eq!(mentions("p = malloc(round(n * sizeof(T)));"), [size("T")]);
+        assert_eq!(mentions("need = n * sizeof(T);"), [size("T")]);
+        assert_eq!(mentions("need = n * sizeof(T); p = malloc(need);"), [size("T")]);
     }
 
     #[test]
