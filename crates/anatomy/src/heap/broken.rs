@@ -45,10 +45,12 @@ pub fn of(values: &StackValues, stacks: &Stacks) -> Broken {
             *sum = sum.saturating_add(blocks);
         }
     }
-    // The dynamic linker starts the program, and initialises its libraries, in code that has neither tables nor a caller: such a stack is
-    // whole.
+    // The dynamic linker starts the program, and initialises its libraries, in code that has neither tables nor a caller; so does glibc
+    // start the function of makecontext(3). Such a stack is whole.
+    let begins_stacks =
+        |name: &str| ["ld-", "libc.so.", "libc-2."].iter().any(|start| name.starts_with(start));
     let (whole, without_tables) =
-        without_tables(&ends, stacks).into_iter().partition(|(name, _)| name.starts_with("ld-"));
+        without_tables(&ends, stacks).into_iter().partition(|(name, _)| begins_stacks(name));
     let whole: Vec<(String, u64)> = whole;
     all.blocks = whole.iter().fold(all.blocks, |blocks, (_, some)| blocks.saturating_sub(*some));
     all.without_tables = without_tables;
