@@ -121,10 +121,11 @@ fn relocated_constants_are_program_data_in_snapshots_and_in_pagemap_scans() {
 fn known_steps_are_read_within_one_per_cent_in_every_abi_by_class_and_phase() {
     let _asleep = asleep();
     let lab = Laboratory::with_marks("hold.c");
+    // A busy host makes readings dear, and so rare.
     let report = held(
         &lab,
         "x86-64,x32,i386",
-        "600 agrown +16 ahalved -8 amapped m24 aunmapped u athreaded s12 aended",
+        "1400 agrown +16 ahalved -8 amapped m24 aunmapped u athreaded s12 aended",
     );
     for abi in ["x86-64", "x32", "i386"] {
         let series = series(&report, abi);
