@@ -519,19 +519,33 @@ impl ProcessTree {
         tasks
     }
 
-    /// Members that did not end well: their place, and the status as of wait4(2).
-    pub fn failures(&self, exits: &[(Exit, u64)]) -> Vec<(usize, i32)> {
+    /// Members that did not end well: their place where it is known, and the status as of wait4(2).
+    pub fn failures(&self, exits: &[(Exit, u64)]) -> Vec<(Option<usize>, i32)> {
         if self.is_threads() {
             return Vec::new();
         }
-        let members = self.member_pids();
+        let Some((parent, members)) = self.chosen() else { return Vec::new() };
+        // Those that ended before they were seen have places, too.
+        let all = match members.len() < self.expected {
+            true => with_unseen(parent, &members, exits),
+            false => members.clone(),
+        };
+        let place = |pid: u32| all.iter().position(|one| *one == pid).filter(|_| all.len() >= self.expected);
         exits
             .iter()
             // SIGTERM is how a parent ends workers that wait for more work (Python's pools do).
             .filter(|(exit, _)| exit.pid == exit.tgid && exit.status != 0 && exit.status != libc::SIGTERM)
-            .filter_map(|(exit, _)| Some((members.iter().position(|pid| *pid == exit.pid)?, exit.status)))
+            .filter(|(exit, _)| members.contains(&exit.pid))
+            .map(|(exit, _)| (place(exit.pid), exit.status))
             .collect()
     }
+}
+
+/// The members and the other processes of their parent that have ended, in the order of their numbers.
+fn with_unseen(parent: u32, members: &[u32], exits: &[(Exit, u64)]) -> Vec<u32> {
+    let of_parent = exits.iter().filter(|(exit, _)| exit.pid == exit.tgid && exit.parent == parent);
+    let all: BTreeSet<u32> = of_parent.map(|(exit, _)| exit.pid).chain(members.iter().copied()).collect();
+    all.into_iter().collect()
 }
 
 /// CPUs as a report lists them.

@@ -476,7 +476,11 @@ fn members_failed(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)],
             Ending::Exit { status: libc::WEXITSTATUS(*status) }
         };
         let how = describe(&ending);
-        run.failure = Some(format!("{} {place} did not end well: {how}", run.cell.mode.singular()));
+        let which = match place {
+            Some(place) => format!("{} {place}", run.cell.mode.singular()),
+            None => format!("a {}", run.cell.mode.singular()),
+        };
+        run.failure = Some(format!("{which} did not end well: {how}"));
         run.ending = ending;
     }
 }

@@ -185,7 +185,13 @@ fn a_member_is_accounted_with_its_descendants() {
     let exits = [(exit(12, 11, 5, 0), 180), (exit(11, 10, 20, 11), 190), (exit(10, 1, 100, 0), 200)];
     let members = tree.members(90, &exits, &BTreeMap::new());
     assert_eq!((members[0].cpu_ns, members[0].began_ns, members[0].ended_ns), (25, 50, Some(100)));
-    assert_eq!(tree.failures(&exits), [(0, 11)]);
+    assert_eq!(tree.failures(&exits), [(Some(0), 11)]);
+    // Of two that were expected one was not seen. It was the first, if it is known at all.
+    tree.expected = 2;
+    assert_eq!(tree.failures(&exits), [(None, 11)]);
+    let [.., root] = &exits;
+    let with_unseen = [(exit(9, 10, 1, 0), 170), exits[1].clone(), root.clone()];
+    assert_eq!(tree.failures(&with_unseen), [(Some(1), 11)]);
 }
 
 #[test]
