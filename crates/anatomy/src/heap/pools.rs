@@ -12,11 +12,11 @@ use widthwise_heap_log::sizes::Sizes;
 
 /// No pool takes smaller chunks.
 pub(super) const SMALLEST_CHUNK: u64 = 1024;
-/// Chunks are whole pages or kibibytes, but for a header of so many bytes at most: of the pool, or left to the allocator.
-const PAGE: u64 = 1024;
+/// Chunks are whole kibibytes, but for a header of so many bytes at most: of the pool, or left to the allocator.
+const KIBIBYTE: u64 = 1024;
 const LARGEST_HEADER: u64 = 64;
 /// Chunks of several sizes are a whole number of such pages.
-const LARGE_PAGE: u64 = 4096;
+const PAGE: u64 = 4096;
 /// So many callers that all happen to ask for one such size are no chance.
 const MANY_CALLERS: usize = 3;
 /// A pool whose chunks have a smaller share of its bytes mostly hands requests on.
@@ -69,7 +69,7 @@ pub(super) fn lines<'s>(
     named.flat_map(|function| lines_of(profile, program, through, sites, function)).collect()
 }
 
-/// The lines in which a function asks for chunks: always for one large size, or for whole pages, whoever calls. A wrapper asks for what
+/// The lines in which a function asks for chunks: always for one large size, or for whole pages, and for the same for every caller. A wrapper asks for what
 /// its callers ask for. Where all of them ask for one size, a pool is recognised by its name, by requests for more in another line, which
 /// takes what is too large for the pool, or by the number of callers. Where they ask for pages, by its name or its callers' names.
 fn lines_of<'s>(
@@ -93,7 +93,7 @@ fn lines_of<'s>(
             return true;
         }
         let has_larger = own.iter().any(|other| asks_for_more(other, size));
-        let is_round = size % PAGE <= LARGEST_HEADER || PAGE - size % PAGE <= LARGEST_HEADER;
+        let is_round = size % KIBIBYTE <= LARGEST_HEADER || KIBIBYTE - size % KIBIBYTE <= LARGEST_HEADER;
         if !are_several && !has_larger && !is_round {
             return false;
         }
@@ -113,11 +113,11 @@ fn of_chunks(sizes: Sizes) -> Option<(u64, bool)> {
         return (size >= SMALLEST_CHUNK).then_some((size, false));
     }
     let are_pages = |header: u64| {
-        sizes.are_multiples(LARGE_PAGE, header)
+        sizes.are_multiples(PAGE, header)
             || matches!(sizes, Sizes::Known { one, step }
-                if one.saturating_add(header).is_multiple_of(LARGE_PAGE) && step.is_multiple_of(LARGE_PAGE))
+                if one.saturating_add(header).is_multiple_of(PAGE) && step.is_multiple_of(PAGE))
     };
-    (sizes.are_several() && (0..=LARGEST_HEADER).any(are_pages)).then_some((LARGE_PAGE, true))
+    (sizes.are_several() && (0..=LARGEST_HEADER).any(are_pages)).then_some((PAGE, true))
 }
 
 /// Whether a line's callers are in its own file, and most of its bytes are for those that are named after pools.

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_asks_for_chunks_whoever_calls_makes_a_pool_of_any_name() {
+    fn a_line_that_asks_for_the_same_chunks_for_every_caller_makes_a_pool_of_any_name() {
         let pools: [&[(u32, &str, u64)]; 4] = [
             // What is too large for the pool has a line of its own.
             &[(1, "a", 2048), (1, "b", 2048), (2, "a", 400), (2, "c", 9000)],
