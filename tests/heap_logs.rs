@@ -133,7 +133,6 @@ fn a_log_gives_the_same_result_in_a_file_of_a_terabyte_and_packed() {
     }
 }
 
-/// The output of `explain` for a file that it refuses.
 #[test]
 fn a_file_in_the_folder_of_explain_is_no_module_of_a_relative_path() {
     let lab = Laboratory::new();
@@ -151,6 +150,7 @@ fn a_file_in_the_folder_of_explain_is_no_module_of_a_relative_path() {
     );
 }
 
+/// The output of `explain` for a file that it refuses.
 fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
     let printed = lab.widthwise(&["explain", name]);
     assert_eq!((printed.status, printed.stdout.as_str()), (Some(2), ""), "{printed:?}");

@@ -13,11 +13,23 @@ pub mod unwind;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 
+use memmap2::Mmap;
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::read::StringTable;
 use object::{Endian, Endianness};
+
+/// A regular file's bytes. A pipe without a writer would block.
+pub(crate) fn mapped(path: &Path) -> Option<Mmap> {
+    if !path.is_file() {
+        return None;
+    }
+    let file = std::fs::File::open(path).ok()?;
+    // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
+    unsafe { Mmap::map(&file) }.ok()
+}
 
 /// `e_type` of a relocatable object file.
 pub const RELOCATABLE: u16 = 1;

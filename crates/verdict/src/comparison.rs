@@ -14,7 +14,7 @@ use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
 use crate::randomized_layouts::{across, by_layout, Spread};
 use crate::rng::Rng;
 use crate::rss_lag::RssLag;
-use crate::trimmed_mean::{adaptive, HEAVY};
+use crate::trimmed_mean::{adaptive, cut, HEAVY};
 use crate::Evidence;
 
 pub use widthwise_experiment::resolve::FEWEST_PAIRS;
@@ -307,7 +307,7 @@ fn with_layouts(pairs: &Pairs, count: Count, confidence: f64) -> Result<Comparis
     Ok(Comparison { interval, scale, p, count, spread: Some(spread), is_of_bounds: false, rss_lag: None })
 }
 
-/// The adaptive trimmed mean of the log-ratios of one layout.
+/// The adaptive trimmed mean of the log-ratios of one layout; of ties that the trims leave alone, the plain mean.
 fn typical_log_ratio(pairs: &[Pair]) -> f64 {
     let ratios = |pair: &Pair| {
         let variant = pair.variant;
@@ -319,7 +319,7 @@ fn typical_log_ratio(pairs: &[Pair]) -> f64 {
         return sorted.first().copied().unwrap_or_default();
     }
     if are_trimmed_to_ties(&sorted, pairs.len()) {
-        return average(sorted.into_iter());
+        return average(log_ratio_by_round(pairs).into_iter());
     }
     adaptive(&sorted, &vec![1; sorted.len()])
 }
@@ -327,7 +327,7 @@ fn typical_log_ratio(pairs: &[Pair]) -> f64 {
 /// Whether the trims leave equal log-ratios alone, although more than a few differ: those of one round, or a small share.
 fn are_trimmed_to_ties(sorted: &[f64], rounds: usize) -> bool {
     let all = sorted.len();
-    let left_out = (HEAVY * all as f64) as usize;
+    let left_out = cut(all, HEAVY);
     let middle = sorted[all / 2];
     let odd = sorted.iter().filter(|ratio| (*ratio - middle).abs() > SAME).count() as f64;
     equal(&sorted[left_out..all - left_out]) && odd > (FEW * all as f64).max(all as f64 / rounds as f64)

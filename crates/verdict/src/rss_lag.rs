@@ -3,7 +3,7 @@
 //! Since Linux 6.2 each CPU keeps some pages of a process's resident size in counters of its own, one for each kind of pages, and the
 //! accounts at its exit do not have them: too few pages, or too many if pages were given back. How many depends on the order in which the
 //! program touches its pages. The error is about the same in every run of one variant and differs between variants, so that no interval
-//! and no A/A pair shows it. It is added to intervals, floors and projections, and a verdict that it could change is withheld.
+//! and no A/A pair shows it. Intervals, floors and projections include it, and a verdict that it could change is withheld.
 
 use widthwise_experiment::memory::RSS_LAG;
 use widthwise_experiment::metric::find;

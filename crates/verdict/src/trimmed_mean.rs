@@ -29,7 +29,7 @@ struct Trimmed {
 
 /// How many values a trim leaves out on either side, of `n`: at least one where that leaves two or more, and never so
 /// many that fewer than two are left (a standard error needs two).
-fn cut(n: usize, share: f64) -> usize {
+pub(crate) fn cut(n: usize, share: f64) -> usize {
     // The small addend keeps 0.1 × 30 at 3 whatever the rounding of 0.1.
     let wanted = ((share * n as f64 + 1e-9) as usize).max(1);
     wanted.min(n.saturating_sub(2) / 2)

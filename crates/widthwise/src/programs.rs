@@ -145,9 +145,10 @@ fn misnamed(program: &str, is_built: bool) -> Option<String> {
              makes: widthwise compare . --build … --run {run}"
         ));
     }
-    let path = std::env::var_os("PATH")?;
-    let command = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
-    let file = command.filter(|_| !program.contains('/'))?;
+    if program.contains('/') {
+        return None;
+    }
+    let file = widthwise_measure::program::find(&bytes::os(program), std::path::Path::new("")).ok()?;
     Some(format!(
         "{shown}: there is no such file here; the command of that name is {}",
         bytes::shown_path(&file)

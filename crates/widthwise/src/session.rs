@@ -44,7 +44,9 @@ pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request,
         Err(error) if error.is_unknown("baseline") => {
             // The variants' names have the compilers' full names.
             name_compilers_of_baseline(&mut request, compilers);
-            request.resolve(&facts).map_err(|_| Failure::request(error))?
+            let resolved = request.resolve(&facts);
+            resolved
+                .map_err(|other| Failure::request(if other.is_unknown("baseline") { error } else { other }))?
         }
         resolved => resolved.map_err(Failure::request)?,
     };

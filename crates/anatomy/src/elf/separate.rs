@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
-
 use super::named::Named;
-use super::{section_type, Elf, Symbol};
+use super::{mapped, section_type, Elf, Symbol};
 
 /// Where Debian's packages `-dbgsym` have these files.
 const SYSTEM: &str = "/usr/lib/debug";
@@ -99,16 +97,6 @@ impl DebugFiles {
         files.supplementary = shared.map(|name| beside.join(name)).filter(|path| path.is_file());
         files
     }
-}
-
-/// A regular file's bytes. A pipe without a writer would block.
-pub(crate) fn mapped(path: &Path) -> Option<Mmap> {
-    if !path.is_file() {
-        return None;
-    }
-    let file = std::fs::File::open(path).ok()?;
-    // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
-    unsafe { Mmap::map(&file) }.ok()
 }
 
 impl<'a> Elf<'a> {

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
-use crate::elf::separate::mapped;
-use crate::elf::Elf;
+use crate::elf::{mapped, Elf};
 use widthwise_heap_log::stacks::{CodeAddress, StackId, Stacks};
 
 use super::StackValues;

@@ -1,11 +1,10 @@
 //! Qualified names of inlined functions that debug information has no linkage name of, such as those over types of an anonymous
 //! namespace in GCC's.
 
-use std::fs::File;
 use std::path::Path;
 
 use crate::debug::{self, Sections};
-use crate::elf::Elf;
+use crate::elf::{mapped, Elf};
 use crate::function_name::without_parameters;
 use crate::names::plain;
 
@@ -24,9 +23,7 @@ impl Unlinked {
     }
 
     fn of(path: &Path) -> Option<Unlinked> {
-        let file = File::open(path).ok()?;
-        // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
-        let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+        let bytes = mapped(path)?;
         let elf = Elf::read(&bytes).ok()?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let units = debug::read(&Sections::of(&elf), threads);

@@ -181,8 +181,8 @@ fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[Strin
     let callers = callers(profile, program, [through, &outside], is_of(&function));
     let passes_on = sizes(sites, &function).are_several() && callers.len() > 1;
     let chunks = pools::chunks(profile, program, through, sites, &function);
-    let is_pool = chunks.is_none() && asks_for_pieces(&sizes(sites, &function), &callers);
-    (passes_on && !is_pool).then_some(Wrapper { function, share, is_thin: false, chunks })
+    let may_be_pool = chunks.is_none() && asks_for_pieces(&sizes(sites, &function), &callers);
+    (passes_on && !may_be_pool).then_some(Wrapper { function, share, is_thin: false, chunks })
 }
 
 /// Whether a function with blocks of several sizes always asks for one large size for each of its callers, as gawk's `more_blocks` asks for

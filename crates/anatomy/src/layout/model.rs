@@ -45,6 +45,8 @@ pub(crate) struct Derived {
     own_bytes: [u64; 2],
     may_be_empty: bool,
     is_dynamic: bool,
+    /// It is an array without a length, or ends in one.
+    is_flexible: bool,
     destructor: Destructor,
 }
 
@@ -59,6 +61,7 @@ impl Derived {
             own_bytes,
             may_be_empty: false,
             is_dynamic: false,
+            is_flexible: false,
             destructor,
         }
     }
@@ -321,18 +324,8 @@ impl Layouts {
     /// Whether the type is a structure that ends in an array without a length: each object has a block of its own, and C has no arrays of
     /// such structures (C17, 6.7.2.1). GCC's older form of it has the length 0.
     pub fn ends_in_flexible_array(&self, id: TypeId) -> bool {
-        let is_flexible = |member: &Member| match self.get(self.stripped(member.ty)) {
-            Type::Array { count, .. } => count.is_none_or(|count| count == 0),
-            Type::Aggregate(_) => self.ends_in_flexible_array(member.ty),
-            _ => false,
-        };
-        match self.get(self.stripped(id)) {
-            Type::Aggregate(aggregate) if aggregate.kind == Kind::Union => {
-                aggregate.members.iter().any(is_flexible)
-            }
-            Type::Aggregate(aggregate) => aggregate.members.last().is_some_and(is_flexible),
-            _ => false,
-        }
+        let is_aggregate = matches!(self.get(self.stripped(id)), Type::Aggregate(_));
+        is_aggregate && self.derived[id.0 as usize].is_flexible
     }
 
     /// Whether the end of an object's lifetime runs code.
@@ -369,10 +362,15 @@ impl Layouts {
                     Derived::plain(alignment, *size, Destructor::Trivial)
                 }
                 Type::Typedef { target, .. } => self.derived[target.0 as usize].clone(),
-                Type::Array { element, size, .. } => {
+                Type::Array { element, size, count, .. } => {
                     let Derived { alignment, has_known_alignment, destructor, .. } =
                         self.derived[element.0 as usize];
-                    Derived { has_known_alignment, ..Derived::plain(alignment, *size, destructor) }
+                    let is_flexible = count.is_none_or(|count| count == 0);
+                    Derived {
+                        has_known_alignment,
+                        is_flexible,
+                        ..Derived::plain(alignment, *size, destructor)
+                    }
                 }
                 Type::Aggregate(aggregate) => {
                     let mut of = self.derived_of(aggregate);
@@ -394,6 +392,8 @@ impl Layouts {
         of.may_be_empty = true;
         for member in &aggregate.members {
             let below = &self.derived[member.ty.0 as usize];
+            // The last member's, or of a union any one's.
+            of.is_flexible = below.is_flexible || of.is_flexible && aggregate.kind == Kind::Union;
             // A union destroys none of its members ([class.dtor]).
             if aggregate.kind != Kind::Union {
                 of.destructor = of.destructor.max(below.destructor);

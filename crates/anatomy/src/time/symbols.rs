@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::place::Place;
 use crate::debug::{beginnings, Sections};
-use crate::elf::{section_flag, Elf, SymbolKind};
+use crate::elf::{mapped, section_flag, Elf, SymbolKind};
 
 /// The most object files that are read.
 const MOST_FILES: usize = 4096;
@@ -111,13 +111,7 @@ impl Functions {
 }
 
 fn read(path: &Path) -> Option<Functions> {
-    // A pipe without a writer would block.
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let file = std::fs::File::open(path).ok()?;
-    // SAFETY: the mapping is private and read only. A file that is cut short meanwhile ends the process with SIGBUS.
-    let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+    let bytes = mapped(path)?;
     Some(functions(&Elf::read(&bytes).ok()?))
 }
 

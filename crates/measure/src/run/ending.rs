@@ -76,7 +76,6 @@ pub fn failure(ending: &Ending, stderr: &Path) -> String {
 /// library that the loader did not preload is no reason: valgrind's are 64-bit files, and the loader of each other program says so.
 pub(crate) fn last_line(file: &Path) -> Option<String> {
     const MOST: u64 = 4096;
-    const LONGEST: usize = 1000;
     let read = || {
         let mut file = std::fs::File::open(file)?;
         let from = file.metadata()?.len().saturating_sub(MOST);
@@ -84,7 +83,12 @@ pub(crate) fn last_line(file: &Path) -> Option<String> {
         let mut text = Vec::new();
         file.take(MOST).read_to_end(&mut text).map(|_| text)
     };
-    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+    last_line_of(&read().unwrap_or_default())
+}
+
+fn last_line_of(text: &[u8]) -> Option<String> {
+    const LONGEST: usize = 1000;
+    let text = String::from_utf8_lossy(text);
     let is_reason = |line: &&str| {
         !(line.is_empty() || line.starts_with("ERROR: ld.so: object ") && line.ends_with(": ignored."))
     };
@@ -127,8 +131,7 @@ pub(crate) fn failed_hook(hook: &str, text: &str, status: ExitStatus, stderr: &[
         (None, Some(signal)) => format!("signal {signal}{}", signal_name(signal)),
         (None, None) => "it ended".into(),
     };
-    let stderr = String::from_utf8_lossy(stderr);
-    let rest = match stderr.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+    let rest = match last_line_of(stderr) {
         Some(line) => format!(": {line}"),
         None if status.code() == Some(1) && names_grep(text) => {
             " without a message; grep ends so where no line matches, which `|| [ $? = 1 ]` after it allows"

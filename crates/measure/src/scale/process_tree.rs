@@ -530,7 +530,9 @@ impl ProcessTree {
             true => with_unseen(parent, &members, exits),
             false => members.clone(),
         };
-        let place = |pid: u32| all.iter().position(|one| *one == pid).filter(|_| all.len() >= self.expected);
+        // Other processes of that parent may have ended, too.
+        let are_known = members.len() >= self.expected || all.len() == self.expected;
+        let place = |pid: u32| all.iter().position(|one| *one == pid).filter(|_| are_known);
         exits
             .iter()
             // SIGTERM is how a parent ends workers that wait for more work (Python's pools do).

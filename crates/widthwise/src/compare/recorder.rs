@@ -278,7 +278,7 @@ impl<'a> Recorder<'a> {
         let in_time = |most: Duration| f64::from(self.timed) * most.as_secs_f64() / elapsed.max(1e-9);
         let by_rounds = stopping.rounds.map(f64::from);
         let rounds = by_rounds.into_iter().chain(stopping.max_time.map(in_time)).reduce(f64::min)?;
-        if elapsed * (rounds / f64::from(self.timed.max(1)) - 1.0) < 0.5 {
+        if rounds as u32 <= self.timed {
             return None;
         }
         let found =

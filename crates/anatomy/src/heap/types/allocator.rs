@@ -258,7 +258,7 @@ fn own_node(element: &str, frames: &[&Frame]) -> Option<String> {
     let (node, value) = own?;
     match argument(element, node) {
         Some(known) if type_name_key(&known) == type_name_key(&value) => None,
-        Some(known) => Some(element.replacen(&known, &value, 1)),
+        Some(known) => Some(format!("{node}{value}{}", element.get(node.len() + known.len()..)?)),
         None => (node != HASH_NODE).then(|| format!("{node}{value} >")),
     }
 }
@@ -460,8 +460,11 @@ mod tests {
         let of_tree = "std::__new_allocator<std::_Rb_tree_node<std::pair<int const, Shape> > >::allocate";
         let hash = "std::_Hashtable<int, std::pair<const int, Shape>, std::allocator<int>, int>::_M_allocate_buckets";
         let bucket = "std::__new_allocator<std::__detail::_Hash_node_base*>::allocate";
+        // The name of the element is a part of the node's.
+        let of_node = "std::__new_allocator<std::_List_node<node> >::allocate";
         for (functions, expected, is_sure) in [
             (&[node, &guarded, shared][..], block, false),
+            (&[of_node, "std::list<Shape, A>::_M_create_node"], "std::_List_node<Shape>", false),
             (&[node, shared], block, false),
             (&[node, "std::__cxx11::_List_base<Track, A>::_M_get_node"], "std::_List_node<Track>", true),
             (

@@ -192,6 +192,9 @@ fn a_member_is_accounted_with_its_descendants() {
     let [.., root] = &exits;
     let with_unseen = [(exit(9, 10, 1, 0), 170), exits[1].clone(), root.clone()];
     assert_eq!(tree.failures(&with_unseen), [(Some(1), 11)]);
+    // One of three was no member.
+    let with_another = [&with_unseen[..], &[(exit(8, 10, 1, 0), 160)]].concat();
+    assert_eq!(tree.failures(&with_another), [(None, 11)]);
 }
 
 #[test]
