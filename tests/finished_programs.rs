@@ -174,10 +174,13 @@ fn a_server_that_overwrites_its_environment_ends_and_measured_programs_have_no_m
 #[test]
 fn what_setup_leaves_ends_though_widthwise_is_killed() {
     let lab = with_titled();
-    // While the program runs, and while the setup does; in the setup's session, and in one of its own; with another environment.
-    for setup in
-        ["sleep 600 & touch begun", "setsid sleep 600 & (sleep 600 &); touch begun; sleep 600", "./titled"]
-    {
+    // While the program runs, and while the setup does; in the setup's session, and in one of its own; with either mark alone.
+    for setup in [
+        "sleep 600 & touch begun",
+        "setsid sleep 600 & (sleep 600 &); touch begun; sleep 600",
+        "./titled",
+        "./titled closes",
+    ] {
         let words = ["compare", "--binary", "a=/bin/sleep", "--setup", setup, "--", "600"];
         let mut child = lab.command(&words[..]).spawn().unwrap();
         until("a setup that has begun", || lab.path("begun").exists());

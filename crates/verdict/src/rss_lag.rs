@@ -82,7 +82,8 @@ impl RssLag {
 
     /// The detection floor with the lag, of an increase and of a decrease, as fractions: no smaller one is established.
     pub fn floors(self, floor: f64) -> [f64; 2] {
-        let least_ratio = (1.0 - self.share()).max(PAGE / self.baseline) / (1.0 + floor);
+        // Of a baseline within the lag, no decrease is.
+        let least_ratio = (1.0 - self.share()).max(0.0) / (1.0 + floor);
         [(1.0 + floor) * (1.0 + self.share()) - 1.0, 1.0 - least_ratio]
     }
 

@@ -45,12 +45,9 @@ impl Source {
 }
 
 /// Reads debug information. If what several files share cannot be read, the rest is.
-fn loader(files: &DebugFiles) -> Result<Loader, Box<dyn std::error::Error>> {
-    let whole = files.supplementary.as_ref().map(|shared| Loader::new_with_sup(&files.main, Some(shared)));
-    match whole {
-        Some(Ok(loader)) => Ok(loader),
-        _ => Loader::new(&files.main),
-    }
+fn loader(main: &Path, shared: Option<&Path>) -> Result<Loader, String> {
+    let whole = shared.and_then(|shared| Loader::new_with_sup(main, Some(shared)).ok());
+    whole.map_or_else(|| Loader::new(main).map_err(|error| error.to_string()), Ok)
 }
 
 /// Names code addresses. Modules are read once each.
@@ -99,17 +96,20 @@ impl Symbols {
             Ok(_) => return Err("it is no regular file".to_owned()),
             Err(error) => return Err(error.to_string()),
         }
-        let files = DebugFiles::of(Path::new(path));
+        let own = Path::new(path);
         // Libraries of the C library and of the compiler keep their public names: one ABI may have a separate file, and another none.
-        let is_library = path.rsplit('/').next().is_some_and(headers::is_library_module);
-        if files.main != Path::new(path) && !is_library {
-            if let (Ok(loader), Ok(own)) = (loader(&files), Loader::new(path)) {
-                return Ok((files.main, loader, Some(own)));
-            }
+        if path.rsplit('/').next().is_some_and(headers::is_library_module) {
+            return Ok((own.to_owned(), loader(own, None)?, None));
         }
-        let supplementary = files.supplementary.filter(|_| files.main == Path::new(path));
-        let own = DebugFiles { main: path.into(), supplementary, missing: None };
-        loader(&own).map(|loader| (own.main, loader, None)).map_err(|error| error.to_string())
+        let files = DebugFiles::of(own);
+        let shared = files.supplementary.as_deref();
+        if files.main == own {
+            return Ok((files.main.clone(), loader(own, shared)?, None));
+        }
+        match loader(&files.main, shared) {
+            Ok(separate) => Ok((files.main.clone(), separate, Some(loader(own, None)?))),
+            Err(_) => Ok((own.to_owned(), loader(own, None)?, None)),
+        }
     }
 
     /// The frames of a call that returns to `address` of the object file at `module`, the innermost first: the last one is
