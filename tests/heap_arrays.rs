@@ -58,6 +58,43 @@ fn blocks_that_begin_with_a_structure_and_pages_of_a_pool_are_no_arrays() {
 }
 
 #[test]
+fn what_is_behind_an_object_in_its_block_is_known_where_it_is_as_much_in_both_abis() {
+    let lab = Laboratory::new();
+    let [first, others @ ..] = ABIS.map(|abi| recorded(&lab, "gcc", "tails.c", "-O1 -fno-builtin", abi));
+    for other in others {
+        let json = explained(&lab, &first, &other);
+        sums_are_exact(&json);
+        let rows = json["types"]["types"].as_array().unwrap();
+        let row = |name: &str| rows.iter().find(|row| row["name"] == name);
+        for (name, behind) in [("entry", "char"), ("table", "void*"), ("label", "byte")] {
+            let row = row(name).unwrap_or_else(|| panic!("{name}: {rows:#?}"));
+            assert_eq!(
+                (row["behind"].as_str(), row["certainty"].as_str()),
+                (Some(behind), Some("medium")),
+                "{row}"
+            );
+            assert_eq!(
+                [&row["a"], &row["b"]].map(|side| side["objects"].as_i64()),
+                [Some(COUNT); 2],
+                "{row}"
+            );
+            let parts = row["parts"].as_array().unwrap();
+            let causes: Vec<&str> = parts.iter().filter_map(|part| part["cause"].as_str()).collect();
+            assert!(!causes.is_empty() && !causes.contains(&"unexplained"), "{row}");
+        }
+        // The pointers behind the tables are a part of the pointers' difference.
+        let slots: i64 = (0..COUNT).map(|index| 1 + index % 29).sum();
+        let pointers = row("table").unwrap()["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|part| part["cause"] == "pointers");
+        assert_eq!(pointers.unwrap()["bytes"].as_i64(), Some(-4 * (slots + COUNT)), "{rows:#?}");
+        assert!(row("padded").is_none(), "{rows:#?}");
+    }
+}
+
+#[test]
 fn nodes_and_control_blocks_whose_functions_the_compiler_merged_are_apart_in_both_tables() {
     let lab = Laboratory::new();
     let recording = recorded(&lab, "gcc", "merged_nodes.cpp", "-Os", ABIS[0]);

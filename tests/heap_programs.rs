@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 
 #[test]
-fn without_debug_information_and_source_no_type_of_c_is_output_of() {
+fn without_debug_information_and_source_no_type_of_a_c_program_is_shown() {
     let lab = Laboratory::new();
     let [a, b] = [ABIS[0], ABIS[1]].map(|abi| recorded(&lab, "gcc", "types.c", "-O2 -g0", abi));
     let json = explained(&lab, &a, &b);

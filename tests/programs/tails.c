@@ -29,6 +29,24 @@ struct pool {
 struct plain {
     void *first, *second;
 };
+struct entry {
+    struct entry *next;
+    unsigned long hash;
+    char key[];
+};
+struct table {
+    struct table *parent;
+    int count;
+    void *slots[];
+};
+struct label {
+    char *owner;
+    long number;
+};
+struct padded {
+    long number;
+    char kind, text[];
+};
 
 struct chunk *chunks;
 struct older *olders;
@@ -36,6 +54,10 @@ struct outer *outers;
 struct header *headers;
 struct pool *pools;
 struct plain *plains;
+struct entry *entries;
+struct table *tables;
+struct label *labels;
+struct padded *padded;
 
 __attribute__((noinline)) static void several(size_t bytes) {
     struct chunk *chunk = malloc(bytes);
@@ -72,6 +94,28 @@ __attribute__((noinline)) static struct header *page_alloc(size_t bytes) {
     return page;
 }
 
+// What is behind these objects is as much in every ABI, or as many pointers.
+__attribute__((noinline)) static void tails(size_t length) {
+    struct entry *entry = malloc(sizeof *entry + length);
+    entry->next = entries;
+    entries = entry;
+    size_t bytes = offsetof(struct table, slots) + length * sizeof(void *);
+    struct table *table = malloc(bytes);
+    table->parent = tables;
+    tables = table;
+    struct label *label = malloc(sizeof(struct label) + length);
+    label->number = 1;
+    labels = label;
+    // The padding of this one is a part of its text, and another one in each ABI.
+    struct padded *made = malloc(offsetof(struct padded, text) + length);
+    made->number = 2;
+    padded = made;
+    // Rounded to another number of bytes in each ABI.
+    struct entry *rounded = malloc((sizeof *rounded + length + 15) & ~(size_t)15);
+    rounded->next = entries;
+    entries = rounded;
+}
+
 // Several statements in one line.
 // clang-format off
 __attribute__((noinline)) static void page(void) {
@@ -85,6 +129,7 @@ int main(void) {
         text(32 + 16 * (i % 4));
         array(4 * sizeof(struct plain));
         page();
+        tails(1 + i % 29);
     }
     return printf("%d\n", pools != NULL) < 0;
 }

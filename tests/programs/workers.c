@@ -95,13 +95,15 @@ static void event(char *from, char *to) {
         memcpy(to, from, (size_t)value[STREAM] << 20);
 }
 
-/* Not before the caller of the program has put it on a CPU: that would undo a change made between the
- * caller's look at the affinity and its own change. */
+/* Not before the caller of the program has put it on a CPU, and left it there for a while: that would undo a
+ * change made between the caller's look at the affinity and its own change. */
 static void pin(long cpu) {
     cpu_set_t set;
-    for (int turn = 0; turn < 1000 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
-         turn++)
+    for (int turn = 0, alone = 0; turn < 1000 && alone < 20; turn++) {
+        int is_alone = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+        alone = is_alone ? alone + 1 : 0;
         usleep(1000);
+    }
     CPU_ZERO(&set);
     CPU_SET((size_t)cpu, &set);
     sched_setaffinity(0, sizeof set, &set);

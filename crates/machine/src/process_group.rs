@@ -118,12 +118,11 @@ fn wait_for_the_end() {
 pub fn status(command: &mut Command) -> Result<ExitStatus> {
     let (mut child, group) = spawn(command)?;
     let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
-    while let Some(signal) = stopped_by(pid)? {
-        if signal == libc::SIGTTIN || signal == libc::SIGTTOU {
-            // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
-            unsafe { libc::kill(-pid, libc::SIGKILL) };
+    while let Change::Stopped(signal) = change(pid, 0)? {
+        if uses_terminal(signal) {
+            kill(&child);
             child.wait()?;
-            return Err(Error::other("it uses the terminal, which it cannot"));
+            return Err(no_terminal());
         }
     }
     // Before its number is free.
@@ -134,40 +133,66 @@ pub fn status(command: &mut Command) -> Result<ExitStatus> {
 /// Whether a child has ended. Its number is not free: it is still to be waited for.
 ///
 /// # Errors
-/// It is no child of this process.
+/// It is no child of this process, or uses the terminal: that has stopped it.
 pub fn has_ended(child: &Child) -> Result<bool> {
-    // SAFETY: zeros are a value of it, and the call only fills it in.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
-        match libc::waitid(libc::P_PID, child.id(), &mut info, options) {
-            0 => Ok(info.si_pid() != 0),
-            _ => Err(Error::last_os_error()),
-        }
+    let pid = libc::pid_t::try_from(child.id()).map_err(Error::other)?;
+    match change(pid, libc::WNOHANG)? {
+        Change::Stopped(signal) if uses_terminal(signal) => Err(no_terminal()),
+        change => Ok(change == Change::Ended),
     }
 }
 
-/// Waits until a process has ended, or was stopped by the signal that is returned.
-fn stopped_by(pid: libc::pid_t) -> Result<Option<i32>> {
+/// Kills a child that is not yet waited for, and its group.
+pub fn kill(child: &Child) {
+    if let Ok(pid) = libc::pid_t::try_from(child.id()) {
+        // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
+        unsafe { libc::kill(-pid, libc::SIGKILL) };
+    }
+}
+
+fn uses_terminal(signal: i32) -> bool {
+    signal == libc::SIGTTIN || signal == libc::SIGTTOU
+}
+
+fn no_terminal() -> Error {
+    Error::other("it uses the terminal, which it cannot")
+}
+
+/// What has happened to a process.
+#[derive(PartialEq, Eq)]
+enum Change {
+    Ended,
+    /// By a signal.
+    Stopped(i32),
+    None,
+}
+
+/// What happens next to a process; with `WNOHANG`, what has happened.
+fn change(pid: libc::pid_t, options: i32) -> Result<Change> {
     // SAFETY: zeros are a value of it, and the calls only fill it in.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut wait = |options| loop {
-        // SAFETY: as above.
-        if unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) } == 0 {
-            // SAFETY: a child's siginfo has a status.
-            return Ok((info.si_code == libc::CLD_STOPPED).then(|| unsafe { info.si_status() }));
+        // SAFETY: as above; a child's siginfo has a number and a status.
+        unsafe {
+            if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) == 0 {
+                return Ok(match info.si_code {
+                    _ if info.si_pid() == 0 => Change::None,
+                    libc::CLD_STOPPED => Change::Stopped(info.si_status()),
+                    _ => Change::Ended,
+                });
+            }
         }
         let error = Error::last_os_error();
         if error.kind() != ErrorKind::Interrupted {
             return Err(error);
         }
     };
-    let stopped = wait(libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
-    if stopped.is_some() {
+    let change = wait(options | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
+    if matches!(change, Change::Stopped(_)) {
         // So that it is not reported again. It may have been continued meanwhile.
         wait(libc::WSTOPPED | libc::WNOHANG)?;
     }
-    Ok(stopped)
+    Ok(change)
 }
 
 /// Ends the commands that run; others may follow. Async-signal-safe.

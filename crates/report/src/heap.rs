@@ -15,6 +15,7 @@ use anstyle::Style;
 use serde::Serialize;
 use widthwise_anatomy::function_name::without_parameters;
 use widthwise_anatomy::heap::site::Site;
+use widthwise_anatomy::heap::types::HeapType;
 use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -105,6 +106,11 @@ pub fn short_name(name: &str) -> String {
         }
     }
     short
+}
+
+/// A type in words, with short names.
+pub fn short_type(ty: &HeapType) -> String {
+    sanitize::line(&ty.with_names(short_name))
 }
 
 /// The created type, the function that creates it, and its source location.

@@ -12,16 +12,15 @@ const NT_GNU_BUILD_ID: u32 = 3;
 
 /// A file that may be it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its path.
-    pub path: PathBuf,
+struct Candidate {
+    path: PathBuf,
     /// The checksum of its bytes (CRC-32); none if the build ID names it.
-    pub crc: Option<u32>,
+    crc: Option<u32>,
 }
 
 impl Candidate {
     /// Whether the file's bytes are those that the program names.
-    pub fn is_it(&self, bytes: &[u8]) -> bool {
+    fn is_it(&self, bytes: &[u8]) -> bool {
         self.crc.is_none_or(|crc| {
             let mut sum = flate2::Crc::new();
             sum.update(bytes);
@@ -31,7 +30,7 @@ impl Candidate {
 }
 
 /// Where the file may be (GDB's manual, "Debugging Information in Separate Files"), the likeliest first.
-pub fn candidates(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, u32)>) -> Vec<Candidate> {
+fn candidates(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, u32)>) -> Vec<Candidate> {
     let mut found = Vec::new();
     let hex: String = build_id.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
     if hex.len() > 2 {
@@ -49,15 +48,18 @@ pub fn candidates(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, 
     found
 }
 
-/// The file with the debug information of a file that has none; none where no file is the one that it names.
-pub fn find(program: &Path, build_id: Option<&[u8]>, link: Option<(&Path, u32)>) -> Option<PathBuf> {
+/// The first of these files that is the one which the program names, and has what is looked for; none where there is none.
+pub fn find(
+    program: &Path,
+    build_id: Option<&[u8]>,
+    link: Option<(&Path, u32)>,
+    has_it: impl Fn(&Elf) -> bool,
+) -> Option<PathBuf> {
     let is_it = |candidate: &Candidate| {
         mapped(&candidate.path).is_some_and(|map| {
-            let has_units = |elf: Elf| {
-                // Another build may have its file in the place of one that only the build ID names.
-                elf.has_units() && (candidate.crc.is_some() || elf.build_id() == build_id)
-            };
-            Elf::read(&map).is_ok_and(has_units) && candidate.is_it(&map)
+            // Another build may have its file in the place of one that only the build ID names.
+            let is_of_build = |elf: &Elf| candidate.crc.is_some() || elf.build_id() == build_id;
+            Elf::read(&map).is_ok_and(|elf| has_it(&elf) && is_of_build(&elf)) && candidate.is_it(&map)
         })
     };
     candidates(program, build_id, link).into_iter().find(is_it).map(|candidate| candidate.path)
@@ -83,7 +85,7 @@ impl DebugFiles {
         if !elf.has_units() {
             let link = elf.debug_link();
             let named = link.as_ref().map(|(name, crc)| (name.as_path(), *crc));
-            match find(path, elf.build_id(), named) {
+            match find(path, elf.build_id(), named, |elf| elf.has_units()) {
                 Some(separate) => files.main = separate,
                 None => files.missing = link.map(|(name, _)| name),
             }

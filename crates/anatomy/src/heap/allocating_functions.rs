@@ -18,20 +18,33 @@ pub(crate) fn is_allocator(function: &str) -> bool {
     let class = plain.to_lowercase();
     last.contains("alloc")
         || last.starts_with("operator new")
-        || ["xstrdup", "xnew", "palloc"].contains(&last.as_str())
+        || ["xstrdup", "xnew"].contains(&last.as_str())
         || (class.contains("pool")
             && ["get", "take", "make", "create", "new"].iter().any(|verb| last.contains(verb)))
         || (last.contains("pool") && !last.contains("init"))
 }
 
+/// Whether a site is in a function of that name.
+pub(super) fn is_in(function: &str) -> impl Fn(&Site) -> bool + '_ {
+    move |site| without_parameters(&site.function) == function
+}
+
+/// The sites in a function.
+pub(super) fn of<'s>(sites: &'s [Site], function: &str) -> Vec<&'s Site> {
+    let is_in = is_in(function);
+    sites.iter().filter(|site| is_in(site)).collect()
+}
+
 /// The sizes of the blocks that a function asks for.
 pub(super) fn sizes(sites: &[Site], function: &str) -> Sizes {
     let mut sizes = Sizes::default();
-    sites
-        .iter()
-        .filter(|site| without_parameters(&site.function) == function)
-        .for_each(|site| sizes.add(site.values.sizes));
+    of(sites, function).iter().for_each(|site| sizes.add(site.values.sizes));
     sizes
+}
+
+/// The bytes of sites at the peak: those of an imported recording may be any number.
+pub(super) fn peak_bytes<'s>(sites: impl IntoIterator<Item = &'s Site>) -> u64 {
+    sites.into_iter().fold(0, |sum, site| sum.saturating_add(site.values.peak_bytes))
 }
 
 /// The sites in the program that call a function for bytes at the peak: where the blocks are whose sites are in the function (`is_of`) if

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::function_name::without_parameters;
-use crate::heap::allocating_functions::{callers, is_allocator, sizes};
+use crate::heap::allocating_functions::{callers, is_allocator, of, peak_bytes, sizes};
 use crate::heap::pool_frames;
 use crate::heap::site::Site;
 use widthwise_heap_log::profile::Profile;
@@ -41,12 +41,10 @@ pub(super) fn chunks(
     sites: &[Site],
     function: &str,
 ) -> Option<Chunks> {
-    let own = || sites.iter().filter(|site| without_parameters(&site.function) == function);
-    let all: u64 = own().map(|site| site.values.peak_bytes).sum();
+    let all = peak_bytes(of(sites, function));
     let lines = lines_of(profile, program, through, sites, function);
-    let bytes: u64 = lines.iter().map(|site| site.values.peak_bytes).sum();
     let largest = lines.iter().max_by_key(|site| site.values.peak_bytes)?;
-    if (bytes as f64) < all as f64 * LEAST {
+    if (peak_bytes(lines.iter().copied()) as f64) < all as f64 * LEAST {
         return None;
     }
     let (bytes, are_several) = of_chunks(largest.values.sizes)?;
@@ -79,8 +77,7 @@ fn lines_of<'s>(
     sites: &'s [Site],
     function: &str,
 ) -> Vec<&'s Site> {
-    let own: Vec<&Site> =
-        sites.iter().filter(|site| without_parameters(&site.function) == function).collect();
+    let own = of(sites, function);
     let is_named = pool_frames::is_named(function) && of_chunks(sizes(sites, function)).is_some();
     // Several callers may begin with one size, and get more in the line that enlarges a block.
     if !is_named && function.to_lowercase().contains("realloc") {
@@ -122,12 +119,9 @@ fn of_chunks(sizes: Sizes) -> Option<(u64, bool)> {
 
 /// Whether a line's callers are in its own file, and most of its bytes are for those that are named after pools.
 fn is_in_a_pool(site: &Site, callers: &[Site]) -> bool {
-    let bytes = |is_of: &dyn Fn(&Site) -> bool| -> u64 {
-        callers.iter().filter(|caller| is_of(caller)).map(|caller| caller.values.peak_bytes).sum()
-    };
-    let named = bytes(&|caller| pool_frames::is_named(without_parameters(&caller.function)));
+    let is_named = |caller: &&Site| pool_frames::is_named(without_parameters(&caller.function));
     let all_in_file = callers.iter().all(|caller| caller.file.is_some() && caller.file == site.file);
-    all_in_file && named > bytes(&|_| true) / 2
+    all_in_file && peak_bytes(callers.iter().filter(is_named)) > peak_bytes(callers) / 2
 }
 
 /// Whether a line has asked for a larger block.

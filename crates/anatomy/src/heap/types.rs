@@ -27,6 +27,7 @@ mod source_line;
 mod source_text;
 mod stored_length;
 mod summary;
+mod tails;
 
 pub use model::{
     AllocatorPart, AllocatorRule, Amount, Cause, Explained, HeapType, Part, Source, TypeRow, TypedHeap,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::function_name::without_parameters;
-use crate::heap::allocating_functions::{callers, is_allocator, sizes};
+use crate::heap::allocating_functions::{callers, is_allocator, is_in, peak_bytes, sizes};
 use crate::heap::pools::{self, Chunks};
 use crate::heap::site::{self, Site};
 use widthwise_heap_log::profile::Profile;
@@ -54,7 +54,7 @@ pub fn find(profile: &Profile, program: &str, given: &[String]) -> Vec<Wrapper> 
             break;
         }
         let outside = [through.clone(), vec![function.clone()]].concat();
-        let callers = callers(profile, program, [&through, &outside], is_of(&function));
+        let callers = callers(profile, program, [&through, &outside], is_in(&function));
         let chunks = pools::chunks(profile, program, &through, &sites, &function);
         if !is_allocator(&function)
             && chunks.is_none()
@@ -103,14 +103,9 @@ pub fn find_in_all<'r>(
     all
 }
 
-/// Whether a site is in a function of that name.
-fn is_of(function: &str) -> impl Fn(&Site) -> bool + '_ {
-    move |site| without_parameters(&site.function) == function
-}
-
 /// The program's functions, each with its share of the bytes at the peak.
 fn shares(sites: &[Site]) -> BTreeMap<&str, f64> {
-    let all: u64 = sites.iter().map(|site| site.values.peak_bytes).sum();
+    let all = peak_bytes(sites);
     let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
     for site in sites.iter().filter(|site| site.is_program && all > 0) {
         *shares.entry(without_parameters(&site.function)).or_default() +=
@@ -144,7 +139,7 @@ fn named_as_allocators(profile: &Profile, program: &str, sites: &[Site], through
         let outside = [through, &[function.to_owned()]].concat();
         is_allocator(function)
             && sizes(sites, function).are_several()
-            && callers(profile, program, [through, &outside], is_of(function)).len() > 1
+            && callers(profile, program, [through, &outside], is_in(function)).len() > 1
             && pools::chunks(profile, program, through, sites, function).is_none()
     };
     let mut found: Vec<Wrapper> = shares(sites)
@@ -178,7 +173,7 @@ fn calls_one_of(profile: &Profile, function: &str, wrappers: &[String]) -> bool 
 fn hides_half(profile: &Profile, program: &str, sites: &[Site], through: &[String]) -> Option<Wrapper> {
     let (function, share) = largest(sites).filter(|(function, share)| *share > HALF && function != "main")?;
     let outside = [through, std::slice::from_ref(&function)].concat();
-    let callers = callers(profile, program, [through, &outside], is_of(&function));
+    let callers = callers(profile, program, [through, &outside], is_in(&function));
     let passes_on = sizes(sites, &function).are_several() && callers.len() > 1;
     let chunks = pools::chunks(profile, program, through, sites, &function);
     let may_be_pool = chunks.is_none() && asks_for_pieces(&sizes(sites, &function), &callers);
@@ -199,7 +194,7 @@ fn has_several_callers(profile: &Profile, program: &str, through: &[String], fun
     let mut function = without_parameters(&function.function).to_owned();
     for _ in 0..DEEPEST {
         let outside = [inside.clone(), vec![function.clone()]].concat();
-        let callers = callers(profile, program, [&inside, &outside], is_of(&function));
+        let callers = callers(profile, program, [&inside, &outside], is_in(&function));
         let [only] = callers.as_slice() else { return callers.len() > 1 };
         (inside, function) = (outside, without_parameters(&only.function).to_owned());
     }

@@ -328,6 +328,24 @@ impl Layouts {
         is_aggregate && self.derived[id.0 as usize].is_flexible
     }
 
+    /// The array without a length that a structure ends in: the type of its elements, and where in the structure it begins.
+    pub fn flexible_array(&self, id: TypeId) -> Option<(TypeId, u64)> {
+        let (mut at, mut offset) = (self.stripped(id), 0_u64);
+        while self.derived[at.0 as usize].is_flexible {
+            match self.get(at) {
+                Type::Array { element, .. } => return Some((*element, offset)),
+                Type::Aggregate(aggregate) => {
+                    let is_it = |member: &&Member| self.derived[member.ty.0 as usize].is_flexible;
+                    let member = aggregate.members.iter().rev().find(is_it)?;
+                    offset = offset.checked_add(member.offset?)?;
+                    at = self.stripped(member.ty);
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// Whether the end of an object's lifetime runs code.
     pub fn destructor(&self, id: TypeId) -> Destructor {
         self.derived[id.0 as usize].destructor

@@ -201,7 +201,7 @@ impl ObjectFile {
     /// The file that the debug information of a stripped file was moved to.
     pub fn separate(&self) -> Option<ObjectFile> {
         let link = self.debug_link.as_ref().map(|(name, crc)| (name.as_path(), *crc));
-        let found = separate::find(&self.path, self.build_id.as_deref(), link)?;
+        let found = separate::find(&self.path, self.build_id.as_deref(), link, |elf| elf.has_units())?;
         ObjectFile::open(&found, Purpose::Program).ok().filter(ObjectFile::has_types)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,8 +12,10 @@ use widthwise_machine::process_group;
 use crate::run::descriptors;
 use crate::run::ending::failed_hook;
 
-/// How long a look at whether the filter has ended may be late, while something else holds its pipes.
-const PAUSE_MS: i32 = 5;
+/// How long a look at whether the filter was stopped may be late. Its end and its pipes are waited for.
+const PAUSE_MS: i32 = 100;
+/// Where the kernel has no descriptors of processes (before Linux 5.3), its end is looked for as often.
+const SHORT_PAUSE_MS: i32 = 5;
 
 /// What a filter makes of a text. Its end is that of the shell: what that leaves in the background is killed, and is not waited
 /// for where it has left the filter's process group.
@@ -33,10 +35,7 @@ pub(super) fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Resul
     let (mut child, group) = process_group::spawn(&mut command)
         .map_err(|error| format!("the filter `{filter}` could not be started: {error}"))?;
     let passed = exchange(&mut child, text);
-    if let Ok(pid) = libc::pid_t::try_from(child.id()) {
-        // SAFETY: no pointers; the process is not reaped yet, so that the number is its group's.
-        unsafe { libc::kill(-pid, libc::SIGKILL) };
-    }
+    process_group::kill(&child);
     // Before its number is free.
     drop(group);
     let status = child.wait();
@@ -55,9 +54,10 @@ fn exchange(child: &mut Child, text: &[u8]) -> std::io::Result<[Vec<u8>; 2]> {
         Output { pipe: child.stdout.take().map(pipe).transpose()?, bytes: Vec::new() },
         Output { pipe: child.stderr.take().map(pipe).transpose()?, bytes: Vec::new() },
     ];
+    let end = descriptor(child);
     let mut is_ended = false;
     while !is_ended {
-        wait(&input, &outputs)?;
+        wait(end.as_ref(), &input, &outputs)?;
         input.write()?;
         // What it wrote before its end is in the pipes then.
         is_ended = process_group::has_ended(child)?;
@@ -82,21 +82,27 @@ fn pipe(end: impl Into<OwnedFd>) -> std::io::Result<File> {
     }
 }
 
-/// Waits until one of the pipes is ready, or a moment.
-fn wait(input: &Input, outputs: &[Output; 2]) -> std::io::Result<()> {
-    let polled = |pipe: &Option<File>, events| libc::pollfd {
-        fd: pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-        events,
-        revents: 0,
-    };
+/// A descriptor that is readable when the child has ended.
+fn descriptor(child: &Child) -> Option<OwnedFd> {
+    // SAFETY: no pointers; the descriptor is ours.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, child.id(), 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// Waits until the child has ended or one of the pipes is ready, or a moment.
+fn wait(end: Option<&OwnedFd>, input: &Input, outputs: &[Output; 2]) -> std::io::Result<()> {
+    let of_descriptor = |fd: Option<i32>, events| libc::pollfd { fd: fd.unwrap_or(-1), events, revents: 0 };
+    let polled = |pipe: &Option<File>, events| of_descriptor(pipe.as_ref().map(AsRawFd::as_raw_fd), events);
     let [stdout, stderr] = outputs;
     let mut polls = [
         polled(&input.pipe, libc::POLLOUT),
         polled(&stdout.pipe, libc::POLLIN),
         polled(&stderr.pipe, libc::POLLIN),
+        of_descriptor(end.map(AsRawFd::as_raw_fd), libc::POLLIN),
     ];
-    // Most often all are closed just before its end.
-    let pause = if polls.iter().all(|poll| poll.fd == -1) { 1 } else { PAUSE_MS };
+    let pause = if end.is_some() { PAUSE_MS } else { SHORT_PAUSE_MS };
     // SAFETY: a valid list of this length.
     match unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, pause) } {
         -1 => unless_later(std::io::Error::last_os_error()),
@@ -188,6 +194,8 @@ mod tests {
         // A command that fails ends the filter, as it ends setup.
         assert!(pass("cat > seen; false; echo more").is_err());
         assert!(pass("echo why >&2; exit 3").unwrap_err().ends_with("(exit 3): why"));
+        let of_terminal = pass("exec env --default-signal=TTIN sh -c 'kill -TTIN $$'").unwrap_err();
+        assert!(of_terminal.contains("uses the terminal"), "{of_terminal}");
         while is_running() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

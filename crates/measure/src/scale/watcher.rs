@@ -346,7 +346,9 @@ fn settle(pid: u32, cpu: Option<u32>, allowed: &[u32]) -> bool {
     };
     let Some(other) = allowed.iter().find(|other| **other != cpu) else { return false };
     let put = |cpus| affinity::set_affinity(&SetAffinity { pid, cpus, first: false }).is_ok();
-    put(vec![cpu, *other]) && put(vec![cpu])
+    // A task that sets its own affinity meanwhile keeps that.
+    let both = [cpu.min(*other), cpu.max(*other)];
+    put(both.to_vec()) && affinity::affinity(pid).as_deref() == Some(&both) && put(vec![cpu])
 }
 
 impl RunObserver for Watcher {

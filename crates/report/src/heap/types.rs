@@ -9,7 +9,7 @@ use widthwise_anatomy::Certainty;
 
 use super::differences::FLOOR;
 use super::quantities::{not_quite, number};
-use super::{bytes, change, percent, short_name, signed, Explanation};
+use super::{bytes, change, percent, short_name, short_type, signed, Explanation};
 use crate::format::counted;
 use crate::sanitize;
 use crate::text::{paragraph, Palette};
@@ -197,16 +197,7 @@ impl Explanation<'_> {
             sites => format!(" and {}", counted(sites - 1, "other site")),
         };
         match &row.ty {
-            Some(ty) => {
-                let ty = match &ty.container {
-                    Some(container) => {
-                        format!("{} elements of {}", short_name(&ty.name), short_name(container))
-                    }
-                    None if ty.is_array => format!("{}[]", short_name(&ty.name)),
-                    None => short_name(&ty.name),
-                };
-                format!("{}  {place}{more}", sanitize::line(&ty))
-            }
+            Some(ty) => format!("{}  {place}{more}", short_type(ty)),
             None => format!("blocks without a known type  {place}{more}"),
         }
     }
@@ -282,6 +273,7 @@ impl Explanation<'_> {
             "name": row.ty.as_ref().map(|ty| &ty.name),
             "container": row.ty.as_ref().and_then(|ty| ty.container.as_ref()),
             "is_array": row.ty.as_ref().map(|ty| ty.is_array),
+            "behind": row.ty.as_ref().and_then(|ty| ty.behind.as_ref()),
             "where": row.site.location(),
             "function": row.site.function,
             "sites": row.sites,

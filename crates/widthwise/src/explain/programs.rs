@@ -79,14 +79,9 @@ fn separate(program: &MappedFile) -> Result<Option<MappedFile>, Failure> {
     }
     let link = elf.debug_link();
     let link = link.as_ref().map(|(name, crc)| (name.as_path(), *crc));
-    let found = separate::candidates(&program.path, elf.build_id(), link).into_iter().find_map(|candidate| {
-        let file = MappedFile::open(&candidate.path).ok()?;
-        let is_of_it = |other: Elf| {
-            other.machine == elf.machine && other.is_64 == elf.is_64 && other.build_id() == elf.build_id()
-        };
-        (file.elf().is_ok_and(is_of_it) && candidate.is_it(file.bytes())).then_some(file)
-    });
-    Ok(found)
+    let is_for_it = |other: &Elf| other.machine == elf.machine && other.is_64 == elf.is_64;
+    let found = separate::find(&program.path, elf.build_id(), link, is_for_it);
+    found.map(|path| MappedFile::open(&path)).transpose()
 }
 
 /// The files of two programs, mapped.

@@ -8,6 +8,7 @@ use super::blocks::Blocks;
 use super::found::Found;
 use super::model::Source;
 use super::program_types::ProgramTypes;
+use super::tails;
 use crate::certainty::Certainty;
 use crate::heap::site::SiteKey;
 use crate::names;
@@ -47,6 +48,7 @@ pub fn agree(a: &mut [Blocks], b: &mut [Blocks]) {
         for (one, other) in of_a.into_iter().zip(of_b) {
             without_types_of_another_size(&mut a[one], &mut b[other], |_, _| true);
             decide(&mut a[one], &mut b[other]);
+            tails::decide(&mut a[one], &mut b[other]);
         }
     }
     without_types_of_one_side(a, b);
@@ -266,7 +268,15 @@ mod tests {
             made: None,
             values,
         };
-        Blocks { site, values, found: None, candidates: Vec::new(), is_shared: false, files: Vec::new() }
+        Blocks {
+            site,
+            values,
+            found: None,
+            candidates: Vec::new(),
+            with_tails: Vec::new(),
+            is_shared: false,
+            files: Vec::new(),
+        }
     }
 
     fn found(source: Source) -> Found {
@@ -279,6 +289,7 @@ mod tests {
             certainty: Certainty::High,
             source,
             cookie: 0,
+            tail: None,
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Blocks {
     pub found: Option<Found>,
     /// The types that are possible, the likeliest first.
     pub candidates: Vec<Found>,
+    /// The types of which each block may be one object with something behind it.
+    pub with_tails: Vec<Found>,
     /// Whether another call of the line fits the same types, so that the line does not say which of them these are.
     pub is_shared: bool,
     /// The files whose types they may have.

@@ -15,8 +15,9 @@ use super::model::Source;
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
-use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention};
+use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention, Named, Requested};
 use super::stored_length::of_new_array;
+use super::tails;
 use crate::certainty::Certainty;
 use crate::heap::site::Program;
 use crate::layout::TypeId;
@@ -134,16 +135,8 @@ impl CallSites {
         files: &[Rc<ProgramTypes>],
         line_call: &mut LineCall,
     ) -> Vec<Found> {
-        let Some((call, frame)) = self.caller(origin, number) else { return Vec::new() };
-        let (module, call_code, frame) = (call.module.clone(), call.code, frame.clone());
-        let targets: Vec<Target> = self
-            .wanted(origin, number)
-            .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
-            .unwrap_or_default();
-        let line = self.line(&frame, module.as_deref());
-        let mentions =
-            line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
-        let mentions: Vec<Mention> = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
+        let Some(code) = self.code_around(number, origin, files) else { return Vec::new() };
+        let CodeAround { call: call_code, targets, line, statement, mentions } = code;
         let names: Vec<&str> = mentions.iter().filter_map(Mention::type_name).collect();
         let has_unknown = names.iter().any(|name| !is_known(name, files));
         let is_open = has_unknown || names.iter().any(|name| is_unresolved(name, files));
@@ -176,7 +169,6 @@ impl CallSites {
             return best(found, &origin.values);
         }
         let sizes = self.requested.get(&call_code).copied().unwrap_or_default();
-        let statement = self.statement(&frame, module.as_deref());
         let request = Request { sizes, statement: statement.as_deref(), has_unknown };
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
@@ -202,6 +194,40 @@ impl CallSites {
         best(found, &origin.values)
     }
 
+    /// What the code says around the call of a caller.
+    fn code_around(
+        &mut self,
+        number: usize,
+        origin: &Origin,
+        files: &[Rc<ProgramTypes>],
+    ) -> Option<CodeAround> {
+        let (call, frame) = self.caller(origin, number)?;
+        let (module, call, frame) = (call.module.clone(), call.code, frame.clone());
+        let targets: Vec<Target> = self
+            .wanted(origin, number)
+            .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
+            .unwrap_or_default();
+        let line = self.line(&frame, module.as_deref());
+        let mentions =
+            line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
+        let mentions = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
+        let statement = self.statement(&frame, module.as_deref());
+        Some(CodeAround { call, targets, line, statement, mentions })
+    }
+
+    /// The types of which each block may be one object with a tail: those that a sum in the line names, and those of what receives the
+    /// call's result, if such a type ends in a flexible array member or the line asks for a sum.
+    pub fn with_tails(&mut self, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+        for number in 0..origin.callers.len() {
+            let Some(code) = self.code_around(number, origin, files) else { continue };
+            let found = code.with_tails(files);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
     /// The line of source behind those before it that its statement begins in.
     fn statement(&mut self, frame: &Frame, module: Option<&str>) -> Option<String> {
         let mut statement = self.line(frame, module)?;
@@ -225,6 +251,67 @@ impl CallSites {
     }
 }
 
+/// What the code says around a call that allocates.
+struct CodeAround {
+    /// Where it returns to.
+    call: CodeAddress,
+    /// What debug information names there.
+    targets: Vec<Target>,
+    /// The line of source.
+    line: Option<String>,
+    /// The line behind those before it that its statement begins in.
+    statement: Option<String>,
+    /// The types that the line names.
+    mentions: Vec<Mention>,
+}
+
+impl CodeAround {
+    fn with_tails(&self, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
+        // A larger block than the line asks for is a page, or an array.
+        if self.mentions.iter().any(|mention| !mention.is_in_a_sum()) {
+            return Vec::new();
+        }
+        let mut found: Vec<Found> = Vec::new();
+        for mention in self.mentions.iter().filter(|mention| mention.is_in_a_sum()) {
+            let names: Vec<&str> = match &mention.named {
+                Named::Type(name) => vec![name],
+                Named::Pointee(variable) => {
+                    let of_variable = self.targets.iter().filter(|target| target.variable == *variable);
+                    of_variable.map(|target| target.name.as_str()).collect()
+                }
+            };
+            found.extend(names.into_iter().filter_map(|name| structure(name, files)));
+        }
+        let is_sum = self.line.as_deref().is_some_and(asks_for_a_sum);
+        let request =
+            Request { sizes: Sizes::default(), statement: self.statement.as_deref(), has_unknown: false };
+        let may_receive = |target: &&Target| {
+            use Evidence::{DeclaredHere, Member, Result, Variable};
+            let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
+            is_kind && request.is_received_by(target, false)
+        };
+        for target in self.targets.iter().filter(may_receive) {
+            let ends_in_array = |found: &Found| {
+                found.id.as_ref().is_some_and(|(file, id)| file.layouts.ends_in_flexible_array(*id))
+            };
+            let of_target = structure(&target.name, files);
+            found.extend(
+                of_target
+                    .filter(|found| is_sum || ends_in_array(found))
+                    .map(|found| Found { source: Source::Variables, ..found }),
+            );
+        }
+        found.iter().flat_map(tails::with_tails).collect()
+    }
+}
+
+/// The structure, class or union of that name, as a line names it.
+fn structure(name: &str, files: &[Rc<ProgramTypes>]) -> Option<Found> {
+    let (file, known) = files.iter().find_map(|file| Some((file, file.find(name)?)))?;
+    let id = known.id?;
+    Some(of_type(&file.layouts.name(id), known.size, Some((file.clone(), id)), Source::SourceLine))
+}
+
 /// The mention with the type's name as the program has it: template parameters and typedefs stand for what they are.
 fn resolved(mention: Mention, targets: &[Target], files: &[Rc<ProgramTypes>]) -> Mention {
     mention.with_name(|name| {
@@ -240,19 +327,18 @@ fn mentioned(
     origin: &Origin,
     files: &[Rc<ProgramTypes>],
 ) -> Vec<Found> {
-    let (name, shape) = match mention {
-        Mention::Object(name) | Mention::One(name) | Mention::Header(name) => (name, Shape::Object),
-        Mention::Elements(name) => (name, Shape::Elements),
-        Mention::Size(name) | Mention::Several(name, _) => (name, Shape::Any),
-        Mention::Pointee(variable)
-        | Mention::PointeeSeveral(variable, _)
-        | Mention::PointeeOne(variable)
-        | Mention::PointeeHeader(variable) => {
+    let shape = match mention.amount {
+        Requested::New | Requested::InSum | Requested::Counted([1, 1]) => Shape::Object,
+        Requested::NewArray => Shape::Elements,
+        Requested::Any | Requested::Counted(_) => Shape::Any,
+    };
+    let name = match &mention.named {
+        Named::Type(name) => name,
+        Named::Pointee(variable) => {
             let of_variable = targets.iter().filter(|target| target.variable == *variable);
-            let is_object = !matches!(mention, Mention::Pointee(_) | Mention::PointeeSeveral(..));
             let fits = |target: &Target| {
                 let fit = fitting(target, origin, files, Source::SourceLine)?;
-                (fit.is_exact || !is_object).then_some(fit)
+                (fit.is_exact || shape != Shape::Object).then_some(fit)
             };
             return of_variable.filter_map(fits).map(|fit| fit.of(Certainty::High)).collect();
         }
@@ -347,6 +433,7 @@ fn of_type(name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, source
         certainty: Certainty::Low,
         source,
         cookie: 0,
+        tail: None,
     }
 }
 

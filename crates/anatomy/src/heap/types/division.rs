@@ -82,6 +82,32 @@ impl Division {
             |found: &Found, amount: &Amount| signed(found.cookie.saturating_mul(amount.values.peak_count));
         let bytes = cookies(of_b, sides.b).saturating_sub(cookies(of_a, sides.a));
         parts.push(Part { cause: Cause::ArrayLength, bytes, certainty });
+        if let (Some(tail_a), Some(tail_b)) = (&of_a.tail, &of_b.tail) {
+            add_parts(&mut parts, &self.of_elements(sides, [of_a, of_b], [&tail_a.element, &tail_b.element]));
+        }
+        parts
+    }
+
+    /// The parts of what blocks have behind their objects.
+    fn of_elements(&mut self, sides: &Sides, objects: [&Found; 2], elements: [&Found; 2]) -> Vec<Part> {
+        let [of_a, of_b] = objects;
+        let numbers = of_a.elements_behind(&sides.a.values).zip(of_b.elements_behind(&sides.b.values));
+        let (Some((n_a, n_b)), Some(size_a), Some(size_b)) = (numbers, elements[0].size, elements[1].size)
+        else {
+            return Vec::new();
+        };
+        let certainty = sides.certainty;
+        let each = self.of_one(elements[0], size_a, elements[1], size_b, sides.files_a);
+        let mut parts: Vec<Part> = each
+            .iter()
+            .map(|part| Part {
+                cause: part.cause.clone(),
+                bytes: part.bytes.saturating_mul(signed(n_a)),
+                certainty,
+            })
+            .collect();
+        let more = signed(n_b).saturating_sub(signed(n_a));
+        parts.push(Part { cause: Cause::Objects, bytes: more.saturating_mul(signed(size_b)), certainty });
         parts
     }
 

@@ -29,12 +29,26 @@ pub struct Found {
     pub source: Source,
     /// Bytes before the first element of each block, where `new T[n]` stores its length.
     pub cookie: u64,
+    /// What each block has behind its object.
+    pub tail: Option<Tail>,
+}
+
+/// What follows an object in its block, and is the rest of it.
+#[derive(Debug, Clone)]
+pub struct Tail {
+    /// Where it begins: the object's size, or less, where the object's padding is part of it.
+    pub offset: u64,
+    /// The type of its elements; bytes, where nothing names it.
+    pub element: Box<Found>,
 }
 
 impl Found {
     /// Objects in these blocks. None if the bytes of any block are no multiple of the type's size, or would be an array of a type that
     /// has none.
     pub fn objects(&self, values: &Values) -> Option<u64> {
+        if self.tail.is_some() {
+            return self.elements_behind(values).map(|_| values.peak_count);
+        }
         let size = self.size.filter(|size| *size > 0 && values.sizes.are_multiples(*size, self.cookie))?;
         let bytes = values.peak_bytes.checked_sub(self.cookie.checked_mul(values.peak_count)?)?;
         let objects = bytes.is_multiple_of(size).then(|| bytes / size)?;
@@ -42,6 +56,15 @@ impl Found {
         let is_flexible = |(file, id): &(Rc<ProgramTypes>, TypeId)| file.layouts.ends_in_flexible_array(*id);
         let is_array = objects != values.peak_count;
         (!is_array || !self.id.as_ref().is_some_and(is_flexible)).then_some(objects)
+    }
+
+    /// Elements behind the objects, one of which each block has. None if the bytes behind any of them are no multiple of the element's
+    /// size, or nothing is behind them.
+    pub fn elements_behind(&self, values: &Values) -> Option<u64> {
+        let tail = self.tail.as_ref()?;
+        let each = tail.element.size.filter(|each| *each > 0)?;
+        let bytes = values.peak_bytes.checked_sub(tail.offset.checked_mul(values.peak_count)?)?;
+        (values.sizes.are_multiples(each, tail.offset) && bytes.is_multiple_of(each)).then(|| bytes / each)
     }
 
     /// Whether each of these blocks is one object.

@@ -47,6 +47,7 @@ pub fn buffer(origin: &Origin) -> Option<Found> {
         certainty: Certainty::High,
         source: Source::Library,
         cookie: 0,
+        tail: None,
     })
 }
 

@@ -16,14 +16,25 @@ pub struct HeapType {
     pub container: Option<String>,
     /// Whether blocks are arrays; otherwise each block is one object.
     pub is_array: bool,
+    /// The type of the elements that each block has behind its object, such as those of a flexible array member.
+    pub behind: Option<String>,
 }
 
 impl std::fmt::Display for HeapType {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.container, self.is_array) {
-            (Some(container), true) => write!(to, "{} elements of {container}", self.name),
-            (None, true) => write!(to, "{}[]", self.name),
-            (_, false) => to.write_str(&self.name),
+        to.write_str(&self.with_names(str::to_owned))
+    }
+}
+
+impl HeapType {
+    /// In words, with each name as `shown` writes it.
+    pub fn with_names(&self, shown: impl Fn(&str) -> String) -> String {
+        let name = shown(&self.name);
+        match (&self.container, &self.behind) {
+            (Some(container), _) => format!("{name} elements of {}", shown(container)),
+            (None, Some(behind)) => format!("{name} + {}[]", shown(behind)),
+            (None, None) if self.is_array => format!("{name}[]"),
+            (None, None) => name,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::model::{Amount, HeapType, Source, TypedHeap, TypedPair};
 use super::program_types::ProgramTypes;
 use super::side::TypedSide;
 use super::summary::allocator_parts;
+use super::tails;
 use crate::certainty::Certainty;
 use crate::heap::site::{Site, SiteKey};
 use crate::layout::Location;
@@ -30,7 +31,9 @@ struct Group {
 
 /// The blocks of one recording by site and type.
 pub fn alone(side: &TypedSide) -> TypedHeap {
-    let groups = groups(&side.blocks);
+    let mut blocks = side.blocks.clone();
+    blocks.iter_mut().for_each(tails::decide_alone);
+    let groups = groups(&blocks);
     let pair = |group: Group| pair(Some(group), None, [side.word, 0], None);
     heap(groups.into_iter().map(pair).collect(), side.remarks.clone())
 }
@@ -98,7 +101,8 @@ fn named_by(group: &Group, key: fn(&str) -> String) -> TypeKey {
     let found = group.found.as_ref()?;
     // Their objects are not those of as many bytes without stored lengths.
     let with_length = (found.cookie > 0).then(|| "new[]".to_owned());
-    Some((key(&found.name), found.container.as_deref().map(key).or(with_length)))
+    let with_tail = found.tail.as_ref().map(|tail| format!("+ {}", tail.element.name));
+    Some((key(&found.name), found.container.as_deref().map(key).or(with_length).or(with_tail)))
 }
 
 /// Whether two groups of one program have the same type: structures of one name in two source files may be two.
@@ -290,7 +294,8 @@ fn pair(a: Option<Group>, b: Option<Group>, words: [u64; 2], division: Option<&m
     let ty = found.map(|found| {
         let is_array = is_array(found, &[(found_a, &amount_a.values), (found_b, &amount_b.values)]);
         let (name, container) = other_name.unwrap_or((found.name.clone(), found.container.clone()));
-        HeapType { name, container: container.filter(|_| is_array), is_array }
+        let behind = found.tail.as_ref().map(|tail| tail.element.name.clone());
+        HeapType { name, container: container.filter(|_| is_array), is_array, behind }
     });
     let source = found.map_or(Source::None, |found| found.source);
     let mut candidates: Vec<String> = Vec::new();
@@ -366,6 +371,7 @@ mod tests {
                 certainty: Certainty::High,
                 source: Source::SourceLine,
                 cookie: 0,
+                tail: None,
             };
             let mut values =
                 Values { peak_count: *peak_count, peak_bytes: 4096 * peak_count, ..Values::default() };
@@ -379,7 +385,15 @@ mod tests {
                 made: None,
                 values,
             };
-            Blocks { site, values, found: Some(found), candidates: Vec::new(), is_shared: false, files }
+            Blocks {
+                site,
+                values,
+                found: Some(found),
+                candidates: Vec::new(),
+                with_tails: Vec::new(),
+                is_shared: false,
+                files,
+            }
         });
         TypedSide { blocks: blocks.collect(), word: 8, remarks: Vec::new() }
     }

@@ -66,8 +66,12 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
         }
         let files: Vec<Rc<ProgramTypes>> = files.into_iter().map(|(_, file)| file).collect();
         let (found, candidates, line_call) = type_of(&origin, &files, &mut call_sites);
+        let with_tails = match found {
+            Some(_) => Vec::new(),
+            None => call_sites.with_tails(&origin, &files),
+        };
         let Origin { site, values, .. } = origin;
-        side.blocks.push(Blocks { site, values, found, candidates, is_shared: false, files });
+        side.blocks.push(Blocks { site, values, found, candidates, with_tails, is_shared: false, files });
         line_calls.push(line_call);
     }
     line_calls::withhold(&mut side.blocks, &line_calls);
@@ -176,6 +180,7 @@ fn by_name(named: allocator::Named, origin: &Origin, files: &[Rc<ProgramTypes>])
         certainty: if named.is_sure { Certainty::High } else { Certainty::Medium },
         source: named.source,
         cookie: 0,
+        tail: None,
     };
     match named.beside {
         Beside::Length => match of_new_array(found.clone(), &origin.values) {

@@ -3,95 +3,85 @@
 use super::factors::{factor, may_be_count, number, times, Counts};
 use super::source_text::without_texts;
 
-/// A type that a line names.
+/// A type that a line names, and how much of it is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mention {
-    /// `new T`: one object of a type, by its name as the source writes it.
-    Object(String),
-    /// `new T[n]`: elements of a type.
-    Elements(String),
-    /// `n * sizeof(T)`: one object or several.
-    Size(String),
-    /// `3 * sizeof(T)`, or with an argument of 3 beside it: so many objects, one of two numbers.
-    Several(String, Counts),
-    /// `sizeof(T)` alone: one object, or a part of a larger block.
-    One(String),
-    /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
-    Header(String),
-    /// The type that a variable or member points to: one object or several.
+pub struct Mention {
+    /// Which type.
+    pub named: Named,
+    /// How much.
+    pub amount: Requested,
+}
+
+/// How a line names a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// `new T`, `sizeof(T)`: by its name, as the source writes it.
+    Type(String),
+    /// `sizeof *variable`: as what a variable or member points to.
     Pointee(String),
-    /// `3 * sizeof *variable`: as [`Mention::Several`].
-    PointeeSeveral(String, Counts),
-    /// `sizeof *variable` alone: as [`Mention::One`].
-    PointeeOne(String),
-    /// `sizeof *variable + n`: as [`Mention::Header`].
-    PointeeHeader(String),
+}
+
+/// What a line says of the number of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requested {
+    /// `new T`: one object.
+    New,
+    /// `new T[n]`.
+    NewArray,
+    /// `n * sizeof(T)`: one object or several.
+    Any,
+    /// `3 * sizeof(T)`, or with an argument of 3 beside it: so many objects, one of two numbers. `sizeof(T)` alone: one object, or a part of
+    /// a larger block.
+    Counted(Counts),
+    /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
+    InSum,
 }
 
 impl Mention {
-    /// The same as a term of a sum: not the whole block, unless nothing is behind it.
-    fn in_a_sum(self) -> Mention {
-        match self {
-            Mention::Size(name) | Mention::Several(name, _) | Mention::One(name) => Mention::Header(name),
-            Mention::Pointee(name) | Mention::PointeeSeveral(name, _) | Mention::PointeeOne(name) => {
-                Mention::PointeeHeader(name)
-            }
-            mention => mention,
-        }
+    fn of_type(name: String, amount: Requested) -> Mention {
+        Mention { named: Named::Type(name), amount }
     }
 
-    /// The same where a call asks for so many.
-    fn counted(self, counts: Counts) -> Mention {
-        match (self, counts) {
-            (Mention::Size(name), [1, 1]) => Mention::One(name),
-            (Mention::Pointee(name), [1, 1]) => Mention::PointeeOne(name),
-            (Mention::Size(name), _) => Mention::Several(name, counts),
-            (Mention::Pointee(name), _) => Mention::PointeeSeveral(name, counts),
-            (mention, _) => mention,
+    fn of_pointee(variable: String) -> Mention {
+        Mention { named: Named::Pointee(variable), amount: Requested::Any }
+    }
+
+    /// The same as a term of a sum: not the whole block, unless nothing is behind it.
+    fn in_a_sum(self) -> Mention {
+        match self.amount {
+            Requested::New | Requested::NewArray => self,
+            _ => Mention { amount: Requested::InSum, ..self },
         }
     }
 
     /// How many objects the line asks for, if it says so.
     pub fn counts(&self) -> Option<Counts> {
-        match self {
-            Mention::Object(_) | Mention::One(_) | Mention::PointeeOne(_) => Some([1, 1]),
-            Mention::Several(_, counts) | Mention::PointeeSeveral(_, counts) => Some(*counts),
+        match self.amount {
+            Requested::New => Some([1, 1]),
+            Requested::Counted(counts) => Some(counts),
             _ => None,
         }
     }
 
     /// The same with another name of the type, where the line has one.
     pub fn with_name(self, other: impl Fn(&str) -> String) -> Mention {
-        match self {
-            Mention::Object(name) => Mention::Object(other(&name)),
-            Mention::Elements(name) => Mention::Elements(other(&name)),
-            Mention::One(name) => Mention::One(other(&name)),
-            Mention::Header(name) => Mention::Header(other(&name)),
-            Mention::Size(name) => Mention::Size(other(&name)),
-            Mention::Several(name, counts) => Mention::Several(other(&name), counts),
-            mention => mention,
+        match self.named {
+            Named::Type(name) => Mention { named: Named::Type(other(&name)), ..self },
+            Named::Pointee(_) => self,
         }
     }
 
     /// The type's name, where the line has it.
     pub fn type_name(&self) -> Option<&str> {
-        match self {
-            Mention::Object(name)
-            | Mention::Elements(name)
-            | Mention::One(name)
-            | Mention::Header(name)
-            | Mention::Several(name, _)
-            | Mention::Size(name) => Some(name),
-            Mention::Pointee(_)
-            | Mention::PointeeSeveral(..)
-            | Mention::PointeeOne(_)
-            | Mention::PointeeHeader(_) => None,
+        match &self.named {
+            Named::Type(name) => Some(name),
+            Named::Pointee(_) => None,
         }
     }
 
     /// Whether it is a term of a sum.
     pub fn is_in_a_sum(&self) -> bool {
-        matches!(self, Mention::Header(_) | Mention::PointeeHeader(_))
+        self.amount == Requested::InSum
     }
 }
 
@@ -148,7 +138,7 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
             measured_at.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
                 true => (at, mention.in_a_sum()),
                 false => match counts(&code, at, &is_pointer) {
-                    Some(counts) => (at, mention.counted(counts)),
+                    Some(counts) => (at, Mention { amount: Requested::Counted(counts), ..mention }),
                     None => (at, mention),
                 },
             }));
@@ -406,14 +396,12 @@ fn made(behind: &str) -> Option<Mention> {
         rest = rest[close + 1..].trim_start();
         if !rest.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == ':') {
             // `new (T)`.
-            return type_name(inner).map(|(name, _)| Mention::Object(name));
+            return type_name(inner).map(|(name, _)| Mention::of_type(name, Requested::New));
         }
     }
     let (name, behind) = type_name(rest)?;
-    Some(match behind.trim_start().starts_with('[') {
-        true => Mention::Elements(name),
-        false => Mention::Object(name),
-    })
+    let is_array = behind.trim_start().starts_with('[');
+    Some(Mention::of_type(name, if is_array { Requested::NewArray } else { Requested::New }))
 }
 
 /// What `sizeof` measures.
@@ -421,16 +409,16 @@ fn measured(behind: &str) -> Option<Mention> {
     let operand = operand(behind)?;
     let inner = operand.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(operand).trim();
     if let Some(variable) = inner.strip_prefix('*') {
-        return last_variable(variable).map(Mention::Pointee);
+        return last_variable(variable).map(Mention::of_pointee);
     }
     if let Some(open) = inner.find('[').filter(|_| !inner.contains(']') || inner.ends_with("[0]")) {
-        return last_variable(&inner[..open]).map(Mention::Pointee);
+        return last_variable(&inner[..open]).map(Mention::of_pointee);
     }
     if let Some(variable) = inner.strip_suffix("[0]") {
-        return last_variable(variable).map(Mention::Pointee);
+        return last_variable(variable).map(Mention::of_pointee);
     }
     let (name, rest) = type_name(inner)?;
-    rest.trim().is_empty().then_some(Mention::Size(name))
+    rest.trim().is_empty().then(|| Mention::of_type(name, Requested::Any))
 }
 
 /// `table` of `self->table`.
@@ -493,19 +481,31 @@ mod tests {
     }
 
     fn object(name: &str) -> Mention {
-        Mention::Object(name.to_owned())
+        Mention::of_type(name.to_owned(), Requested::New)
     }
 
     fn elements(name: &str) -> Mention {
-        Mention::Elements(name.to_owned())
+        Mention::of_type(name.to_owned(), Requested::NewArray)
     }
 
     fn size(name: &str) -> Mention {
-        Mention::Size(name.to_owned())
+        Mention::of_type(name.to_owned(), Requested::Any)
     }
 
     fn one(name: &str) -> Mention {
-        Mention::One(name.to_owned())
+        several(name, [1, 1])
+    }
+
+    fn several(name: &str, counts: Counts) -> Mention {
+        Mention::of_type(name.to_owned(), Requested::Counted(counts))
+    }
+
+    fn header(name: &str) -> Mention {
+        Mention::of_type(name.to_owned(), Requested::InSum)
+    }
+
+    fn pointee(variable: &str, amount: Requested) -> Mention {
+        Mention { amount, ..Mention::of_pointee(variable.to_owned()) }
     }
 
     #[test]
@@ -545,19 +545,22 @@ mod tests {
 
     #[test]
     fn a_size_names_a_type_or_a_variable() {
-        let pointee = |name: &str| Mention::Pointee(name.to_owned());
+        let one_pointee = |name: &str| pointee(name, Requested::Counted([1, 1]));
         assert_eq!(mentions("n = malloc(sizeof(struct node));"), [one("node")]);
-        assert_eq!(mentions("n = malloc(sizeof *n);"), [Mention::PointeeOne("n".to_owned())]);
-        assert_eq!(mentions("t->table = calloc(size, sizeof(*t->table));"), [pointee("table")]);
+        assert_eq!(mentions("n = malloc(sizeof *n);"), [one_pointee("n")]);
+        assert_eq!(
+            mentions("t->table = calloc(size, sizeof(*t->table));"),
+            [pointee("table", Requested::Any)]
+        );
         assert_eq!(mentions("t = calloc(n, sizeof(struct entry *));"), [size("entry*")]);
-        assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x")]);
-        assert_eq!(mentions("x = malloc(4 * sizeof *x);"), [Mention::PointeeSeveral("x".to_owned(), [4, 4])]);
-        assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [Mention::Header("a".to_owned())]);
-        assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [Mention::Header("a".to_owned())]);
-        let header = |name: &str| Mention::PointeeHeader(name.to_owned());
-        assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [header("p"), header("v")]);
-        assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [header("p")]);
-        assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [Mention::PointeeOne("b".to_owned())]);
+        assert_eq!(mentions("x = malloc(n * sizeof(x[0]));"), [pointee("x", Requested::Any)]);
+        assert_eq!(mentions("x = malloc(4 * sizeof *x);"), [pointee("x", Requested::Counted([4, 4]))]);
+        assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [header("a")]);
+        assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [header("a")]);
+        let sum_of = |name: &str| pointee(name, Requested::InSum);
+        assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [sum_of("p"), sum_of("v")]);
+        assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [sum_of("p")]);
+        assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [one_pointee("b")]);
         for line in [
             "x = malloc(16 + n * sizeof(a));",
             "x = malloc(sizeof(a) * n + 16);",
@@ -568,7 +571,7 @@ mod tests {
             "x = malloc(8 + (k++ * (sizeof(a))));",
             "return (sizeof(a) * n) + 16;",
         ] {
-            assert_eq!(mentions(line), [Mention::Header("a".to_owned())], "{line}");
+            assert_eq!(mentions(line), [header("a")], "{line}");
         }
         for line in [
             "x = malloc(m->n * sizeof(a));",
@@ -580,7 +583,7 @@ mod tests {
         ] {
             assert_eq!(mentions(line), [size("a")], "{line}");
         }
-        let both = ["a", "b"].map(|name| Mention::Header(name.to_owned()));
+        let both = ["a", "b"].map(header);
         assert_eq!(mentions("x = malloc(sizeof(a) + n * sizeof(b));"), both);
         assert_eq!(
             mentions("x = malloc(n); memset(x, 0, sizeof(a)); y = calloc(n, sizeof(b));"),
@@ -637,7 +640,7 @@ mod tests {
             ("x = calloc(3, 2 * sizeof(a));", [2, 6]),
             ("x = take(made->pool, sizeof(a), 8);", [1, 8]),
         ] {
-            assert_eq!(mentions(line), [Mention::Several("a".to_owned(), counts)], "{line}");
+            assert_eq!(mentions(line), [several("a", counts)], "{line}");
         }
     }
 

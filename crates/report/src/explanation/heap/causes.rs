@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use widthwise_anatomy::heap::site::{Pair, Site};
-use widthwise_anatomy::heap::types::{Cause, HeapType, TypedPair};
+use widthwise_anatomy::heap::types::{Cause, TypedPair};
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::thousands;
 
 use crate::explanation::model::{Measured, Part};
-use crate::heap::short_name;
+use crate::heap::{short_name, short_type};
 use crate::sanitize;
 use widthwise_anatomy::Certainty;
 
@@ -21,7 +21,7 @@ pub fn of_type(measured: &Measured, pair: &TypedPair, most: Certainty) -> Vec<Pa
         let (cause, own) = cause(pair, &part.cause, part.bytes);
         let own = own.unwrap_or(part.certainty);
         let is_layout = matches!(part.cause, Cause::Layout { .. });
-        let layout_of = pair.ty.as_ref().filter(|_| is_layout).map(shown);
+        let layout_of = pair.ty.as_ref().filter(|_| is_layout).map(short_type);
         *sums.entry((cause, own.min(most), layout_of)).or_default() += part.bytes;
     }
     let detail = typed_detail(pair);
@@ -37,7 +37,7 @@ pub fn of_type(measured: &Measured, pair: &TypedPair, most: Certainty) -> Vec<Pa
 /// The cause in words, and its certainty where it is not the part's own.
 fn cause(pair: &TypedPair, cause: &Cause, bytes: i64) -> (String, Option<Certainty>) {
     let what = match &pair.ty {
-        Some(ty) => shown(ty),
+        Some(ty) => short_type(ty),
         None => format!("blocks that {} allocates", short(&pair.site.function)),
     };
     match cause {
@@ -56,15 +56,6 @@ fn cause(pair: &TypedPair, cause: &Cause, bytes: i64) -> (String, Option<Certain
             _ => (format!("{what}, of other sizes and in another number"), Some(Certainty::Low)),
         },
     }
-}
-
-fn shown(ty: &HeapType) -> String {
-    let name = match &ty.container {
-        Some(container) => format!("{} elements of {}", short_name(&ty.name), short_name(container)),
-        None if ty.is_array => format!("{}[]", short_name(&ty.name)),
-        None => short_name(&ty.name),
-    };
-    sanitize::line(&name)
 }
 
 /// A name in one readable line.

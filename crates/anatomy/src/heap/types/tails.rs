@@ -1,0 +1,81 @@
+//! Objects with a tail: each block is one object and what follows it, such as the elements of a flexible array member, or the text behind
+//! a header. No size of a block shows that; the blocks of two ABIs do, whose objects differ in size and whose tails do not.
+
+use std::rc::Rc;
+
+use super::blocks::Blocks;
+use super::found::{Found, Tail};
+use super::program_types::ProgramTypes;
+use crate::certainty::Certainty;
+use crate::layout::TypeId;
+use crate::names;
+
+/// What is behind an object of which no declaration says it.
+const BYTE: &str = "byte";
+
+/// An object of that type with a tail, as it may be: behind the object, and where its flexible array member begins.
+pub(super) fn with_tails(found: &Found) -> Vec<Found> {
+    let (Some(size), Some((file, id))) = (found.size, &found.id) else { return Vec::new() };
+    let array = file.layouts.flexible_array(*id);
+    let element = array.and_then(|(element, _)| element_of(file, element, found));
+    let element = element.unwrap_or_else(|| Found {
+        name: BYTE.to_owned(),
+        size: Some(1),
+        id: None,
+        tail: None,
+        ..found.clone()
+    });
+    let mut offsets = vec![size];
+    offsets.extend(array.map(|(_, offset)| offset).filter(|offset| *offset != size));
+    let tails = offsets.into_iter().map(|offset| Tail { offset, element: Box::new(element.clone()) });
+    tails.map(|tail| Found { certainty: Certainty::Medium, tail: Some(tail), ..found.clone() }).collect()
+}
+
+/// The type of a flexible array member's elements, where they have a size.
+fn element_of(file: &Rc<ProgramTypes>, element: TypeId, found: &Found) -> Option<Found> {
+    let size = Some(file.layouts.size(element)).filter(|size| *size > 0)?;
+    let id = file.layouts.aggregate(element).map(|_| (file.clone(), file.layouts.stripped(element)));
+    Some(Found { name: file.layouts.name(element), size: Some(size), id, tail: None, ..found.clone() })
+}
+
+/// Gives blocks without another type that of an object with a tail, if both sides have as many objects of one type, and as many
+/// elements behind them.
+pub(super) fn decide(a: &mut Blocks, b: &mut Blocks) {
+    if a.found.is_some() || b.found.is_some() || a.values.peak_count != b.values.peak_count {
+        return;
+    }
+    let key = |found: &Found| names::type_key(&found.name);
+    let mut fitting: Vec<(&Found, &Found)> = Vec::new();
+    for (one, other) in a.with_tails.iter().flat_map(|one| b.with_tails.iter().map(move |other| (one, other)))
+    {
+        let elements = one.elements_behind(&a.values).zip(other.elements_behind(&b.values));
+        let has_as_many = elements.is_some_and(|(of_a, of_b)| of_a == of_b);
+        if key(one) == key(other) && has_as_many && are_as_far_apart(one, other) {
+            fitting.push((one, other));
+        }
+    }
+    let Some((of_a, of_b)) = fitting.first().copied() else { return };
+    if fitting.iter().all(|(other, _)| key(other) == key(of_a)) {
+        (a.found, b.found) = (Some(of_a.clone()), Some(of_b.clone()));
+    }
+}
+
+/// Whether the tails begin as far apart as the objects end: then the objects' causes are those of the blocks.
+fn are_as_far_apart(a: &Found, b: &Found) -> bool {
+    let ends = |found: &Found| Some((found.size?, found.tail.as_ref()?.offset));
+    let Some(((size_a, tail_a), (size_b, tail_b))) = ends(a).zip(ends(b)) else { return false };
+    i128::from(size_b) - i128::from(size_a) == i128::from(tail_b) - i128::from(tail_a)
+}
+
+/// Of a recording that is looked at alone: a structure that ends in a flexible array member has a tail by its declaration.
+pub(super) fn decide_alone(blocks: &mut Blocks) {
+    let ends_in_array = |found: &&Found| {
+        let is_flexible = |(file, id): &(Rc<ProgramTypes>, TypeId)| file.layouts.ends_in_flexible_array(*id);
+        found.id.as_ref().is_some_and(is_flexible) && found.elements_behind(&blocks.values).is_some()
+    };
+    let mut fitting = blocks.with_tails.iter().filter(ends_in_array);
+    let Some(first) = fitting.next().filter(|_| blocks.found.is_none()) else { return };
+    if fitting.all(|other| other.is_same_type(first)) {
+        blocks.found = Some(first.clone());
+    }
+}
