@@ -13,10 +13,12 @@ pub mod constructed;
 mod division;
 mod entries;
 mod factors;
+mod fit;
 mod found;
 mod library;
 mod line_calls;
 pub mod model;
+mod named_types;
 mod origin;
 mod pairs;
 pub mod program_types;
@@ -27,6 +29,7 @@ mod source_line;
 mod source_text;
 mod stored_length;
 mod summary;
+mod sums;
 mod tails;
 
 pub use model::{

@@ -9,19 +9,19 @@ use super::allocator::is_passing;
 use super::callers::{self, Evidence, Target, Wanted};
 use super::constructed;
 use super::factors::Counts;
+use super::fit::{fitting, of_type};
 use super::found::Found;
 use super::line_calls::LineCall;
 use super::model::Source;
+use super::named_types::{is_known, is_unresolved, named_in_source, structure, Shape};
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
 use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention, Named, Requested};
-use super::stored_length::of_new_array;
 use super::tails;
 use crate::certainty::Certainty;
 use crate::heap::site::Program;
-use crate::layout::TypeId;
-use crate::names::{self, plain};
+use crate::names::plain;
 use widthwise_heap_log::profile::{Frame, Values};
 use widthwise_heap_log::sizes::Sizes;
 use widthwise_heap_log::stacks::CodeAddress;
@@ -305,13 +305,6 @@ impl CodeAround {
     }
 }
 
-/// The structure, class or union of that name, as a line names it.
-fn structure(name: &str, files: &[Rc<ProgramTypes>]) -> Option<Found> {
-    let (file, known) = files.iter().find_map(|file| Some((file, file.find(name)?)))?;
-    let id = known.id?;
-    Some(of_type(&file.layouts.name(id), known.size, Some((file.clone(), id)), Source::SourceLine))
-}
-
 /// The mention with the type's name as the program has it: template parameters and typedefs stand for what they are.
 fn resolved(mention: Mention, targets: &[Target], files: &[Rc<ProgramTypes>]) -> Mention {
     mention.with_name(|name| {
@@ -410,79 +403,6 @@ fn source(file: &str, module: &str) -> Option<Vec<String>> {
     Some(text.lines().map(cut).collect())
 }
 
-/// A type whose size fits the blocks.
-struct Fit {
-    found: Found,
-    is_exact: bool,
-}
-
-impl Fit {
-    fn of(self, certainty: Certainty) -> Found {
-        Found { certainty, ..self.found }
-    }
-}
-
-/// A type, before it is compared with blocks.
-fn of_type(name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>, source: Source) -> Found {
-    Found {
-        name: name.to_owned(),
-        container: None,
-        size: Some(size),
-        id,
-        library: None,
-        certainty: Certainty::Low,
-        source,
-        cookie: 0,
-        tail: None,
-    }
-}
-
-/// The type, if the blocks are objects or arrays of it.
-fn fit(
-    name: &str,
-    size: u64,
-    id: Option<(Rc<ProgramTypes>, TypeId)>,
-    origin: &Origin,
-    source: Source,
-) -> Option<Fit> {
-    let found = of_type(name, size, id, source);
-    let is_exact = origin.each() == Some(size);
-    (size > 0 && found.objects(&origin.values).is_some()).then_some(Fit { found, is_exact })
-}
-
-fn fitting(target: &Target, origin: &Origin, files: &[Rc<ProgramTypes>], source: Source) -> Option<Fit> {
-    let known = files.iter().find_map(|file| Some((file, file.find(&target.name)?)));
-    let is_same = |size: u64| target.size.is_none_or(|own| own == size);
-    match known.filter(|(_, known)| is_same(known.size)) {
-        Some((file, known)) => {
-            let id = known.id.map(|id| (file.clone(), id));
-            fit(&target.name, known.size, id, origin, source)
-        }
-        None => {
-            // Several types of that name: the one with the size that the unit says. Or one whose scope the unit names otherwise.
-            let size = target.size?;
-            let key = names::type_name_key(&target.name);
-            let of_size = files.iter().find_map(|file| {
-                let named = |is_it: &dyn Fn(&str) -> bool| {
-                    let mut ids = file.with_plain_name(plain(&target.name));
-                    ids.retain(|id| {
-                        let name = names::type_name_key(&file.layouts.name(*id));
-                        file.layouts.size(*id) == size && is_it(&name)
-                    });
-                    ids
-                };
-                let same = named(&|name| name == key).first().copied();
-                let alone = || match named(&|name| name.ends_with(&format!("::{key}")))[..] {
-                    [only] => Some(only),
-                    _ => None,
-                };
-                Some((file.clone(), same.or_else(alone)?))
-            });
-            fit(&target.name, size, of_size, origin, source)
-        }
-    }
-}
-
 /// What is known of a call beside its function's variables.
 struct Request<'r> {
     /// The sizes of the blocks that it requests, for all of its callers.
@@ -555,89 +475,6 @@ fn by_virtual_table(class: &str, origin: &Origin, files: &[Rc<ProgramTypes>]) ->
     }
     let found = of_type(class, origin.each()?, None, Source::VirtualTable);
     Some(Found { certainty: Certainty::Medium, ..found })
-}
-
-/// What a line makes of a type.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Object,
-    /// `new T[n]`, which may store `n` first.
-    Elements,
-    Any,
-}
-
-/// Whether a file has a type of that name, with or without a scope.
-fn is_known(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
-    files.iter().any(|file| file.find(name).is_some() || !file.with_plain_name(plain(name)).is_empty())
-}
-
-/// The types of that name, with or without a scope, whose size fits.
-fn named_in_source(name: &str, shape: Shape, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
-    let of_size = |name: &str, size: u64, id: Option<(Rc<ProgramTypes>, TypeId)>| {
-        if shape == Shape::Elements {
-            return of_new_array(of_type(name, size, id, Source::SourceLine), &origin.values);
-        }
-        let fit = fit(name, size, id, origin, Source::SourceLine);
-        fit.filter(|fit| fit.is_exact || shape == Shape::Any).map(|fit| fit.of(Certainty::High))
-    };
-    let whole = files.iter().find_map(|file| {
-        let known = file.find(name)?;
-        let id = known.id.map(|id| (file.clone(), id));
-        // A structure has one name, whichever of them the line uses. A template's may be long: there the line's is better.
-        let own = known.id.map(|id| file.layouts.name(id)).filter(|own| !own.contains('<'));
-        of_size(own.as_deref().unwrap_or(name), known.size, id)
-    });
-    if let Some(found) = whole {
-        return vec![found];
-    }
-    let mut found: Vec<Found> = Vec::new();
-    for file in files {
-        for id in file.with_plain_name(plain(name)) {
-            let (full, size) = (file.layouts.name(id), file.layouts.size(id));
-            if !is_named(&full, name) {
-                continue;
-            }
-            found.extend(of_size(&full, size, Some((file.clone(), id))));
-        }
-    }
-    found
-}
-
-/// Whether a line may name a type so: `Node<int>` of the line is `Node<int>` of the program, with the scopes and the arguments that the
-/// line leaves out (`unique_ptr<Node>` is `std::unique_ptr<a::Node, std::default_delete<a::Node> >`); `Node` may be any.
-fn is_named(full: &str, name: &str) -> bool {
-    if !name.contains('<') {
-        return true;
-    }
-    let is_within = |full: &str, name: &str| {
-        let (full, name) = (names::type_name_key(full), names::type_name_key(name));
-        full.strip_suffix(&name).is_some_and(|scope| scope.is_empty() || scope.ends_with("::"))
-    };
-    if is_within(full, name) {
-        return true;
-    }
-    let (Some((head, arguments)), Some((own_head, own))) = (instance(full), instance(name)) else {
-        return false;
-    };
-    let are_own = own.iter().zip(&arguments).all(|(own, argument)| is_within(argument, own));
-    own.len() <= arguments.len() && are_own && is_within(head, own_head)
-}
-
-/// A template's name and the arguments of the instance that a name ends with.
-fn instance(name: &str) -> Option<(&str, Vec<&str>)> {
-    let open = names::outer(name, &['<'])?;
-    let close = open + names::closing_bracket(&name[open..])?;
-    name[close + 1..].trim().is_empty().then(|| (&name[..open], names::split(&name[open + 1..close])))
-}
-
-/// Whether a line's name of a template's instance is that of no type: written with other names of its arguments, it is one of those that
-/// the template has.
-fn is_unresolved(name: &str, files: &[Rc<ProgramTypes>]) -> bool {
-    let has = |file: &Rc<ProgramTypes>| {
-        let mut ids = file.with_plain_name(plain(name)).into_iter();
-        file.find(name).is_some() || ids.any(|id| is_named(&file.layouts.name(id), name))
-    };
-    name.contains('<') && !files.iter().any(has)
 }
 
 /// Each type once, as the surest evidence has it; the likeliest first. Of types that one name in the line leaves open, the

@@ -1,6 +1,6 @@
 //! What a statement of the source gives the result of its call to.
 
-use super::source_line::is_word;
+use super::source_text::is_word;
 use super::source_text::without_texts;
 
 /// Whether the code gives a variable or a member of that name what a call returns: `node *n = get(8)`, `list->head = get(8)`,

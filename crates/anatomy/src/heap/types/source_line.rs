@@ -1,7 +1,8 @@
 //! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
 
 use super::factors::{factor, may_be_count, number, times, Counts};
-use super::source_text::without_texts;
+use super::source_text::{is_word, last_word, operand, without_texts};
+use super::sums::{is_in_a_sum, product_end, End};
 
 /// A type that a line names, and how much of it is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,13 +116,6 @@ pub fn asks_for_a_sum(line: &str) -> bool {
     calls.any(is_sum)
 }
 
-/// The word at the end.
-fn last_word(text: &str) -> &str {
-    let text = text.trim_end();
-    let begin = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
-    begin.map_or(text, |at| text[at..].trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_')))
-}
-
 /// What a line allocates, once for each call. Comments and texts are not looked at. `is_pointer` says which variables are pointers.
 pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
     let code = without_texts(line);
@@ -199,12 +193,6 @@ fn place(code: &str, at: usize) -> Place {
         before = open;
     }
     found
-}
-
-/// Whether the word stands alone.
-pub(super) fn is_word(code: &str, at: usize, length: usize) -> bool {
-    let of_word = |c: char| c.is_alphanumeric() || c == '_';
-    !code[..at].ends_with(of_word) && !code[at + length..].starts_with(of_word)
 }
 
 /// Whether what follows is an argument of a function that allocates nothing: `memset(p, 0, `.
@@ -292,99 +280,6 @@ fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
         }
     }
     Vec::new()
-}
-
-/// Whether the `sizeof` at that place is in a term of a sum: the product that it is a factor of ends at a plus or a minus, also
-/// if it is in brackets of its own.
-fn is_in_a_sum(code: &str, at: usize) -> bool {
-    let behind = code[at + 6..].trim_start();
-    let (mut low, mut high) = (at, code.len() - behind.len() + operand(behind).map_or(0, str::len));
-    loop {
-        let open = match product_start(&code[..low]) {
-            End::Sum => return true,
-            End::Bracket(open) => Some(open),
-            End::Other => None,
-        };
-        let close = match product_end(&code[high..]) {
-            End::Sum => return true,
-            End::Bracket(close) => Some(high + close),
-            End::Other => None,
-        };
-        let (Some(open), Some(close)) = (open, close) else { return false };
-        if !matches!(last_word(&code[..open]), "" | "return") || code[..open].ends_with('>') {
-            // The arguments of a call.
-            return false;
-        }
-        (low, high) = (open, close + 1);
-    }
-}
-
-/// What a product ends at.
-enum End {
-    /// A plus or a minus.
-    Sum,
-    /// A round bracket that is not opened and closed within it.
-    Bracket(usize),
-    /// A comma, another operator, the end of the text.
-    Other,
-}
-
-/// Where the product begins that continues behind this text.
-fn product_start(text: &str) -> End {
-    product_edge(text, text.char_indices().rev(), ")]", "([")
-}
-
-/// Where the product ends that began before this text.
-fn product_end(text: &str) -> End {
-    product_edge(text, text.char_indices(), "([", ")]")
-}
-
-/// Where a product ends in the direction of these characters, in which brackets `open` and `close` so, round ones first.
-fn product_edge(text: &str, characters: impl Iterator<Item = (usize, char)>, open: &str, close: &str) -> End {
-    let mut depth = 0usize;
-    for (at, c) in characters {
-        if open.contains(c) {
-            depth += 1;
-        } else if close.contains(c) && depth > 0 {
-            depth -= 1;
-        } else if close.starts_with(c) {
-            return End::Bracket(at);
-        } else if depth == 0 {
-            if let Some(end) = end_of_product(text, at, c) {
-                return end;
-            }
-        }
-    }
-    End::Other
-}
-
-/// Whether a character outside of brackets ends a product: not in `++`, `--`, `->` and `::`.
-fn end_of_product(text: &str, at: usize, c: char) -> Option<End> {
-    let (before, behind) = (&text[..at], &text[at + c.len_utf8()..]);
-    let is_double = before.ends_with(c) || behind.starts_with(c);
-    match c {
-        '+' | '-' if is_double || behind.starts_with('>') => None,
-        '+' | '-' => Some(End::Sum),
-        ':' if is_double => None,
-        ',' | ';' | '{' | '}' | '[' | ']' | '=' | '?' | ':' | '&' | '|' | '^' => Some(End::Other),
-        _ => None,
-    }
-}
-
-/// What `sizeof` is of, at the beginning of the text: `(type)`, `*variable`, `variable->member[0]`.
-fn operand(text: &str) -> Option<&str> {
-    if text.starts_with('(') {
-        return crate::names::closing_bracket(text).map(|close| &text[..=close]);
-    }
-    let of_variable = |c: char| c.is_alphanumeric() || "_.-[]".contains(c);
-    let stars = text.len() - text.trim_start_matches(['*', ' ']).len();
-    let mut before = ' ';
-    let end = text[stars..].find(|c: char| {
-        let is_arrow = c == '>' && before == '-';
-        before = c;
-        !is_arrow && !of_variable(c)
-    });
-    Some(&text[..end.map_or(text.len(), |end| stars + end)])
 }
 
 /// The type behind `new`, without a placement.

@@ -1,4 +1,4 @@
-//! A line of source without what is no code.
+//! The text of a line of source: its code without comments, words, the operand of `sizeof`.
 
 /// The code outside of comments, with texts emptied.
 pub(super) fn without_texts(line: &str) -> String {
@@ -51,4 +51,33 @@ fn without_blocks(line: &str) -> String {
         at += 1;
     }
     code + rest
+}
+
+/// The word at the end.
+pub(super) fn last_word(text: &str) -> &str {
+    let text = text.trim_end();
+    let begin = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_'));
+    begin.map_or(text, |at| text[at..].trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_')))
+}
+
+/// Whether the word stands alone.
+pub(super) fn is_word(code: &str, at: usize, length: usize) -> bool {
+    let of_word = |c: char| c.is_alphanumeric() || c == '_';
+    !code[..at].ends_with(of_word) && !code[at + length..].starts_with(of_word)
+}
+
+/// What `sizeof` is of, at the beginning of the text: `(type)`, `*variable`, `variable->member[0]`.
+pub(super) fn operand(text: &str) -> Option<&str> {
+    if text.starts_with('(') {
+        return crate::names::closing_bracket(text).map(|close| &text[..=close]);
+    }
+    let of_variable = |c: char| c.is_alphanumeric() || "_.-[]".contains(c);
+    let stars = text.len() - text.trim_start_matches(['*', ' ']).len();
+    let mut before = ' ';
+    let end = text[stars..].find(|c: char| {
+        let is_arrow = c == '>' && before == '-';
+        before = c;
+        !is_arrow && !of_variable(c)
+    });
+    Some(&text[..end.map_or(text.len(), |end| stars + end)])
 }
