@@ -43,6 +43,14 @@ struct label {
     char *owner;
     long number;
 };
+struct several {
+    int key;
+    struct several *next[];
+};
+struct keys {
+    struct keys *next;
+    long key[];
+};
 struct padded {
     long number;
     char kind, text[];
@@ -58,6 +66,7 @@ struct entry *entries;
 struct table *tables;
 struct label *labels;
 struct padded *padded;
+struct several *severals;
 
 __attribute__((noinline)) static void several(size_t bytes) {
     struct chunk *chunk = malloc(bytes);
@@ -99,8 +108,7 @@ __attribute__((noinline)) static void tails(size_t length) {
     struct entry *entry = malloc(sizeof *entry + length);
     entry->next = entries;
     entries = entry;
-    size_t bytes = offsetof(struct table, slots) + length * sizeof(void *);
-    struct table *table = malloc(bytes);
+    struct table *table = malloc(sizeof *table + length * sizeof(void *));
     table->parent = tables;
     tables = table;
     struct label *label = malloc(sizeof(struct label) + length);
@@ -110,6 +118,14 @@ __attribute__((noinline)) static void tails(size_t length) {
     struct padded *made = malloc(offsetof(struct padded, text) + length);
     made->number = 2;
     padded = made;
+    // Several objects, and other things behind them, in blocks that one object with pointers would fit.
+    struct several *several = calloc(20, sizeof *several + sizeof several->next[0]);
+    severals = several;
+    size_t each = sizeof *several + length * sizeof several->next[0];
+    several = malloc(20 * each);
+    severals = several;
+    struct keys *keys = malloc(sizeof *keys + length * sizeof(long) + length * sizeof(void *));
+    keys->next = NULL;
     // Rounded to another number of bytes in each ABI.
     struct entry *rounded = malloc((sizeof *rounded + length + 15) & ~(size_t)15);
     rounded->next = entries;

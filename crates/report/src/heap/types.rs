@@ -9,7 +9,7 @@ use widthwise_anatomy::Certainty;
 
 use super::differences::FLOOR;
 use super::quantities::{not_quite, number};
-use super::{bytes, change, percent, short_name, short_type, signed, Explanation};
+use super::{bytes, change, each, percent, short_type, signed, Explanation};
 use crate::format::counted;
 use crate::sanitize;
 use crate::text::{paragraph, Palette};
@@ -17,14 +17,14 @@ use crate::text::{paragraph, Palette};
 const COLUMNS: usize = 6;
 
 impl Explanation<'_> {
-    /// The table of types, with a sentence before and after it; empty where no type is known.
+    /// The table of types, with a sentence before and after it; where no type is known, what is missing.
     pub(crate) fn types_text(&self, width: usize, palette: &Palette) -> String {
         let Some(types) = self.types.filter(|_| self.b.is_none() || !self.sides_are_incomplete()) else {
             return String::new();
         };
         let rows = types.by_type();
         let shown = self.shown(&rows);
-        if shown.clear.iter().all(|row| row.ty.is_none()) {
+        if rows.iter().all(|row| row.ty.is_none()) {
             return types.remarks.iter().map(|line| paragraph(line, width, palette.faint)).collect();
         }
         let mut text = String::from("\n");
@@ -177,7 +177,12 @@ impl Explanation<'_> {
             };
             amount.size.or_else(|| row.ty.as_ref().and_then(|_| mean()))
         };
-        let each = if row.ty.is_some() { both(&size) } else { String::new() };
+        let each = match &row.ty {
+            // The blocks have other sizes than their objects.
+            Some(ty) if ty.behind.is_some() => each(&row.a.values, self.b.map(|_| &row.b.values)),
+            Some(_) => both(&size),
+            None => String::new(),
+        };
         let amount = self.amount(row);
         let certainty = row.ty.as_ref().map_or("", |_| row.certainty.name());
         [
@@ -290,6 +295,10 @@ impl Explanation<'_> {
     fn pair_json(&self, pair: &TypedPair) -> Value {
         json!({
             "type": pair.ty.as_ref().map(ToString::to_string),
+            "name": pair.ty.as_ref().map(|ty| &ty.name),
+            "container": pair.ty.as_ref().and_then(|ty| ty.container.as_ref()),
+            "is_array": pair.ty.as_ref().map(|ty| ty.is_array),
+            "behind": pair.ty.as_ref().and_then(|ty| ty.behind.as_ref()),
             "function": pair.site.function,
             "where": pair.site.location(),
             "certainty": pair.certainty.name(),
@@ -322,7 +331,7 @@ fn rule_of(row: &TypeRow) -> Option<(String, bool)> {
     let header = |sum: u64, amount: &Amount| sum.checked_div(amount.values.peak_count);
     let (a, a_is_rule) = one(&row.a, header(headers.a, &row.a)?)?;
     let (b, b_is_rule) = one(&row.b, header(headers.b, &row.b)?)?;
-    let name = sanitize::line(&short_name(&row.ty.as_ref()?.name));
+    let name = short_type(row.ty.as_ref()?);
     let is_rule = a_is_rule && b_is_rule;
     let mean = if is_rule { "" } else { " in the mean" };
     Some((format!("a block of {name} needs {a} bytes, and {b}{mean}"), is_rule))
@@ -351,6 +360,7 @@ fn amount_json(amount: &Amount) -> Value {
         "chunk_bytes": amount.values.peak_chunk_bytes,
         "objects": amount.objects,
         "size": amount.size,
+        "elements_behind": amount.elements_behind,
     })
 }
 

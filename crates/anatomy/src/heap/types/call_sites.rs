@@ -271,37 +271,38 @@ impl CodeAround {
         if self.mentions.iter().any(|mention| !mention.is_in_a_sum()) {
             return Vec::new();
         }
-        let mut found: Vec<Found> = Vec::new();
-        for mention in self.mentions.iter().filter(|mention| mention.is_in_a_sum()) {
-            let names: Vec<&str> = match &mention.named {
-                Named::Type(name) => vec![name],
-                Named::Pointee(variable) => {
-                    let of_variable = self.targets.iter().filter(|target| target.variable == *variable);
-                    of_variable.map(|target| target.name.as_str()).collect()
-                }
-            };
-            found.extend(names.into_iter().filter_map(|name| structure(name, files)));
-        }
+        let names: Vec<&str> = self.mentions.iter().flat_map(|mention| self.names(mention)).collect();
+        let mut found: Vec<Found> = names.iter().filter_map(|name| structure(name, files)).collect();
         let is_sum = self.line.as_deref().is_some_and(asks_for_a_sum);
+        let ends_in_array = |found: &Found| {
+            found.id.as_ref().is_some_and(|(file, id)| file.layouts.ends_in_flexible_array(*id))
+        };
+        for target in self.targets.iter().filter(|target| self.may_receive(target)) {
+            let of_target = structure(&target.name, files).filter(|found| is_sum || ends_in_array(found));
+            found.extend(of_target.map(|found| Found { source: Source::Variables, ..found }));
+        }
+        let is_whole = |mention: &Mention| mention.amount == Requested::InSum { is_whole: true };
+        let named = (!names.is_empty() && self.mentions.iter().all(is_whole)).then_some(&names[..]);
+        found.iter().flat_map(|found| tails::with_tails(found, named)).collect()
+    }
+
+    /// The types that a mention names.
+    fn names<'n>(&'n self, mention: &'n Mention) -> Vec<&'n str> {
+        match &mention.named {
+            Named::Type(name) => vec![name],
+            Named::Pointee(variable) => {
+                let of_variable = self.targets.iter().filter(|target| target.variable == *variable);
+                of_variable.map(|target| target.name.as_str()).collect()
+            }
+        }
+    }
+
+    fn may_receive(&self, target: &Target) -> bool {
+        use Evidence::{DeclaredHere, Member, Result, Variable};
         let request =
             Request { sizes: Sizes::default(), statement: self.statement.as_deref(), has_unknown: false };
-        let may_receive = |target: &&Target| {
-            use Evidence::{DeclaredHere, Member, Result, Variable};
-            let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
-            is_kind && request.is_received_by(target, false)
-        };
-        for target in self.targets.iter().filter(may_receive) {
-            let ends_in_array = |found: &Found| {
-                found.id.as_ref().is_some_and(|(file, id)| file.layouts.ends_in_flexible_array(*id))
-            };
-            let of_target = structure(&target.name, files);
-            found.extend(
-                of_target
-                    .filter(|found| is_sum || ends_in_array(found))
-                    .map(|found| Found { source: Source::Variables, ..found }),
-            );
-        }
-        found.iter().flat_map(tails::with_tails).collect()
+        let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
+        is_kind && request.is_received_by(target, false)
     }
 }
 
@@ -321,7 +322,7 @@ fn mentioned(
     files: &[Rc<ProgramTypes>],
 ) -> Vec<Found> {
     let shape = match mention.amount {
-        Requested::New | Requested::InSum | Requested::Counted([1, 1]) => Shape::Object,
+        Requested::New | Requested::InSum { .. } | Requested::Counted([1, 1]) => Shape::Object,
         Requested::NewArray => Shape::Elements,
         Requested::Any | Requested::Counted(_) => Shape::Any,
     };

@@ -139,6 +139,7 @@ impl Division {
             _ if bytes == 0 => return Rc::from([]),
             _ if a.id.is_some() != b.id.is_some() => layout::Cause::Unknown,
             name if name.ends_with(['*', '&']) || name.contains("*)(") => layout::Cause::Pointers,
+            name if files_a.iter().any(|file| file.is_pointer(&name)) => layout::Cause::Pointers,
             name if name == "long" || name == "unsigned long" => layout::Cause::Longs,
             name => {
                 let nearest = files_a.iter().find_map(|file| file.number_name(&name));

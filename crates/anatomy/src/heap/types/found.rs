@@ -40,6 +40,8 @@ pub struct Tail {
     pub offset: u64,
     /// The type of its elements; bytes, where nothing names it.
     pub element: Box<Found>,
+    /// The line asks for one such object and such elements, and for nothing else.
+    pub is_all_named: bool,
 }
 
 impl Found {

@@ -48,6 +48,8 @@ pub struct Amount {
     pub objects: Option<u64>,
     /// Bytes of one object or element.
     pub size: Option<u64>,
+    /// Elements behind the objects, where the type has these.
+    pub elements_behind: Option<u64>,
 }
 
 /// Why a site has more or fewer bytes in the variant.

@@ -12,7 +12,6 @@ use super::model::{Amount, HeapType, Source, TypedHeap, TypedPair};
 use super::program_types::ProgramTypes;
 use super::side::TypedSide;
 use super::summary::allocator_parts;
-use super::tails;
 use crate::certainty::Certainty;
 use crate::heap::site::{Site, SiteKey};
 use crate::layout::Location;
@@ -31,9 +30,7 @@ struct Group {
 
 /// The blocks of one recording by site and type.
 pub fn alone(side: &TypedSide) -> TypedHeap {
-    let mut blocks = side.blocks.clone();
-    blocks.iter_mut().for_each(tails::decide_alone);
-    let groups = groups(&blocks);
+    let groups = groups(&side.blocks);
     let pair = |group: Group| pair(Some(group), None, [side.word, 0], None);
     heap(groups.into_iter().map(pair).collect(), side.remarks.clone())
 }
@@ -276,6 +273,7 @@ fn amount(group: Option<&Group>) -> Amount {
         values: group.values,
         objects: found.and_then(|found| found.objects(&group.values)),
         size: found.and_then(|found| found.size),
+        elements_behind: found.and_then(|found| found.elements_behind(&group.values)),
     }
 }
 

@@ -101,6 +101,14 @@ impl ProgramTypes {
         layout::innermost_typedef(&self.layouts, *ids.iter().find(is_number)?)
     }
 
+    /// Whether that is a typedef of a pointer.
+    pub fn is_pointer(&self, name: &str) -> bool {
+        let ids = self.by_name.get(&names::type_name_key(name));
+        let is_it =
+            |id: &TypeId| matches!(self.layouts.get(self.layouts.stripped(*id)), Type::Pointer { .. });
+        ids.is_some_and(|ids| ids.iter().all(is_it))
+    }
+
     /// A template's instance with typedefs among its arguments as what they stand for: `Box<long>` for `Box<mylong>`. None if it has
     /// none of these.
     pub fn without_typedefs(&self, name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::factors::{factor, may_be_count, number, times, Counts};
 use super::source_text::{is_word, last_word, operand, without_texts};
-use super::sums::{is_in_a_sum, product_end, End};
+use super::sums::{self, product_end, sum_around, End};
 
 /// A type that a line names, and how much of it is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,10 @@ pub enum Requested {
     /// a larger block.
     Counted(Counts),
     /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
-    InSum,
+    InSum {
+        /// The call asks for that sum, once.
+        is_whole: bool,
+    },
 }
 
 impl Mention {
@@ -50,8 +53,8 @@ impl Mention {
     /// The same as a term of a sum: not the whole block, unless nothing is behind it.
     fn in_a_sum(self) -> Mention {
         match self.amount {
-            Requested::New | Requested::NewArray => self,
-            _ => Mention { amount: Requested::InSum, ..self },
+            Requested::New | Requested::NewArray | Requested::InSum { .. } => self,
+            _ => Mention { amount: Requested::InSum { is_whole: false }, ..self },
         }
     }
 
@@ -82,7 +85,7 @@ impl Mention {
 
     /// Whether it is a term of a sum.
     pub fn is_in_a_sum(&self) -> bool {
-        self.amount == Requested::InSum
+        matches!(self.amount, Requested::InSum { .. })
     }
 }
 
@@ -109,7 +112,7 @@ fn allocates(name: &str) -> bool {
 pub fn asks_for_a_sum(line: &str) -> bool {
     let code = without_texts(line);
     let is_sum = |open| match arguments(&code, open)[..] {
-        [(_, only)] => matches!(product_end(only), End::Sum),
+        [(_, only)] => matches!(product_end(only), End::Sum(_)),
         _ => false,
     };
     let mut calls = called(&code);
@@ -129,9 +132,12 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
     for (at, _) in code.match_indices("sizeof") {
         if is_word(&code, at, 6) && !is_of_another_call(&code[..at]) {
             let mention = measured(code[at + 6..].trim_start());
-            measured_at.extend(mention.map(|mention| match is_in_a_sum(&code, at) {
-                true => (at, mention.in_a_sum()),
-                false => match counts(&code, at, &is_pointer) {
+            measured_at.extend(mention.map(|mention| match sum_around(&code, at) {
+                Some(sum) => {
+                    let is_whole = counts(&code, sum, &is_pointer) == Some([1, 1]);
+                    (at, Mention { amount: Requested::InSum { is_whole }, ..mention })
+                }
+                None => match counts(&code, sums::measured_at(&code, at), &is_pointer) {
                     Some(counts) => (at, Mention { amount: Requested::Counted(counts), ..mention }),
                     None => (at, mention),
                 },
@@ -212,13 +218,14 @@ fn is_of_another_call(before: &str) -> bool {
     false
 }
 
-/// How many times the `sizeof` at that place the allocating call asks for, which it is an argument of: the product of the factors in the
-/// argument and of another argument that may be a count. None if one of them is no number. Of a line without such a call, the
+/// How many times the term between these places the allocating call asks for, which it is an argument of: the product of the factors in
+/// the argument and of another argument that may be a count. None if one of them is no number. Of a line without such a call, the
 /// innermost call counts.
-fn counts(code: &str, at: usize, is_pointer: &impl Fn(&str) -> bool) -> Option<Counts> {
-    let behind = code[at + 6..].trim_start();
-    // The term that the factors are beside.
-    let (mut low, mut high) = (at, code.len() - behind.len() + operand(behind).map_or(0, str::len));
+fn counts(
+    code: &str,
+    (mut low, mut high): (usize, usize),
+    is_pointer: &impl Fn(&str) -> bool,
+) -> Option<Counts> {
     let (mut counts, mut innermost) = (Some([1, 1]), None);
     while let Some(open) = opening_bracket(&code[..low]) {
         let arguments = arguments(code, open);
@@ -396,7 +403,7 @@ mod tests {
     }
 
     fn header(name: &str) -> Mention {
-        Mention::of_type(name.to_owned(), Requested::InSum)
+        Mention::of_type(name.to_owned(), Requested::InSum { is_whole: true })
     }
 
     fn pointee(variable: &str, amount: Requested) -> Mention {
@@ -452,7 +459,7 @@ mod tests {
         assert_eq!(mentions("x = malloc(4 * sizeof *x);"), [pointee("x", Requested::Counted([4, 4]))]);
         assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [header("a")]);
         assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [header("a")]);
-        let sum_of = |name: &str| pointee(name, Requested::InSum);
+        let sum_of = |name: &str| pointee(name, Requested::InSum { is_whole: true });
         assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [sum_of("p"), sum_of("v")]);
         assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [sum_of("p")]);
         assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [one_pointee("b")]);
@@ -464,9 +471,17 @@ mod tests {
             "x = malloc(16 + static_cast<std::size_t>(n) * sizeof(a));",
             "x = malloc((n * sizeof(a)) + 16);",
             "x = malloc(8 + (k++ * (sizeof(a))));",
-            "return (sizeof(a) * n) + 16;",
         ] {
             assert_eq!(mentions(line), [header("a")], "{line}");
+        }
+        for line in [
+            "return (sizeof(a) * n) + 16;",
+            "x = malloc(50 * (sizeof(a) + 8));",
+            "x = calloc(k, sizeof(a) + n);",
+            "x = malloc(n); total += n + sizeof(a);",
+        ] {
+            let part = Mention::of_type("a".to_owned(), Requested::InSum { is_whole: false });
+            assert_eq!(mentions(line), [part], "{line}");
         }
         for line in [
             "x = malloc(m->n * sizeof(a));",

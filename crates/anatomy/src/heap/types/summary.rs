@@ -141,10 +141,11 @@ fn add_amount(sum: &mut Amount, amount: &Amount) {
     // A side without bytes says nothing of sizes.
     match (known, new) {
         (_, false) => {}
-        (false, true) => (sum.objects, sum.size) = (amount.objects, amount.size),
+        (false, true) => *sum = Amount { values: sum.values, ..*amount },
         (true, true) => {
-            sum.objects =
-                sum.objects.zip(amount.objects).map(|(one, other): (u64, u64)| one.saturating_add(other));
+            let both = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+            sum.objects = both(sum.objects, amount.objects);
+            sum.elements_behind = both(sum.elements_behind, amount.elements_behind);
             sum.size = sum.size.filter(|size| amount.size == Some(*size));
         }
     }

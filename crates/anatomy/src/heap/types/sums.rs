@@ -2,39 +2,63 @@
 
 use super::source_text::{last_word, operand};
 
-/// Whether the `sizeof` at that place is in a term of a sum: the product that it is a factor of ends at a plus or a minus, also
-/// if it is in brackets of its own.
-pub(super) fn is_in_a_sum(code: &str, at: usize) -> bool {
+/// Where the `sizeof` at that place and its operand begin and end.
+pub(super) fn measured_at(code: &str, at: usize) -> (usize, usize) {
     let behind = code[at + 6..].trim_start();
-    let (mut low, mut high) = (at, code.len() - behind.len() + operand(behind).map_or(0, str::len));
+    (at, code.len() - behind.len() + operand(behind).map_or(0, str::len))
+}
+
+/// Where the sum begins and ends that the `sizeof` at that place is in a term of: the product that it is a factor of ends at a plus or a
+/// minus, also if it is in brackets of its own.
+pub(super) fn sum_around(code: &str, at: usize) -> Option<(usize, usize)> {
+    let (mut low, mut high) = measured_at(code, at);
     loop {
         let open = match product_start(&code[..low]) {
-            End::Sum => return true,
+            End::Sum(_) => return Some(sum_edges(code, low, high)),
             End::Bracket(open) => Some(open),
-            End::Other => None,
+            End::Other(_) => None,
         };
         let close = match product_end(&code[high..]) {
-            End::Sum => return true,
+            End::Sum(_) => return Some(sum_edges(code, low, high)),
             End::Bracket(close) => Some(high + close),
-            End::Other => None,
+            End::Other(_) => None,
         };
-        let (Some(open), Some(close)) = (open, close) else { return false };
+        let (open, close) = (open?, close?);
         if !matches!(last_word(&code[..open]), "" | "return") || code[..open].ends_with('>') {
             // The arguments of a call.
-            return false;
+            return None;
         }
         (low, high) = (open, close + 1);
     }
 }
 
+/// Where the sum begins and ends that has a term between these places.
+fn sum_edges(code: &str, mut low: usize, mut high: usize) -> (usize, usize) {
+    while let End::Sum(at) = product_start(&code[..low]) {
+        low = at;
+    }
+    while let End::Sum(at) = product_end(&code[high..]) {
+        high += at + 1;
+    }
+    let begin = match product_start(&code[..low]) {
+        End::Bracket(at) | End::Other(Some(at)) | End::Sum(at) => at + 1,
+        End::Other(None) => 0,
+    };
+    let end = match product_end(&code[high..]) {
+        End::Bracket(at) | End::Other(Some(at)) | End::Sum(at) => high + at,
+        End::Other(None) => code.len(),
+    };
+    (begin, end)
+}
+
 /// What a product ends at.
 pub(super) enum End {
     /// A plus or a minus.
-    Sum,
+    Sum(usize),
     /// A round bracket that is not opened and closed within it.
     Bracket(usize),
-    /// A comma, another operator, the end of the text.
-    Other,
+    /// A comma or another operator; the end of the text, which has no place.
+    Other(Option<usize>),
 }
 
 /// Where the product begins that continues behind this text.
@@ -63,7 +87,7 @@ fn product_edge(text: &str, characters: impl Iterator<Item = (usize, char)>, ope
             }
         }
     }
-    End::Other
+    End::Other(None)
 }
 
 /// Whether a character outside of brackets ends a product: not in `++`, `--`, `->` and `::`.
@@ -72,9 +96,9 @@ fn end_of_product(text: &str, at: usize, c: char) -> Option<End> {
     let is_double = before.ends_with(c) || behind.starts_with(c);
     match c {
         '+' | '-' if is_double || behind.starts_with('>') => None,
-        '+' | '-' => Some(End::Sum),
+        '+' | '-' => Some(End::Sum(at)),
         ':' if is_double => None,
-        ',' | ';' | '{' | '}' | '[' | ']' | '=' | '?' | ':' | '&' | '|' | '^' => Some(End::Other),
+        ',' | ';' | '{' | '}' | '[' | ']' | '=' | '?' | ':' | '&' | '|' | '^' => Some(End::Other(Some(at))),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! Objects with a tail: each block is one object and what follows it, such as the elements of a flexible array member, or the text behind
-//! a header. No size of a block shows that; the blocks of two ABIs do, whose objects differ in size and whose tails do not.
+//! a header. No size of a block shows that, and nor does one recording; the blocks of two ABIs do, in which the objects have other sizes
+//! and the tails have not.
 
 use std::rc::Rc;
 
@@ -13,8 +14,9 @@ use crate::names;
 /// What is behind an object of which no declaration says it.
 const BYTE: &str = "byte";
 
-/// An object of that type with a tail, as it may be: behind the object, and where its flexible array member begins.
-pub(super) fn with_tails(found: &Found) -> Vec<Found> {
+/// An object of that type with a tail, as it may be: behind the object, and where its flexible array member begins. `named` are the types
+/// that the line names, if it asks for one sum of these.
+pub(super) fn with_tails(found: &Found, named: Option<&[&str]>) -> Vec<Found> {
     let (Some(size), Some((file, id))) = (found.size, &found.id) else { return Vec::new() };
     let array = file.layouts.flexible_array(*id);
     let element = array.and_then(|(element, _)| element_of(file, element, found));
@@ -25,10 +27,17 @@ pub(super) fn with_tails(found: &Found) -> Vec<Found> {
         tail: None,
         ..found.clone()
     });
+    let own = [found, &element].map(|own| names::type_name_key(&own.name));
+    let is_own = |name: &&str| own.contains(&names::type_name_key(name));
+    let is_all_named = named.is_some_and(|named| named.iter().all(is_own));
     let mut offsets = vec![size];
     offsets.extend(array.map(|(_, offset)| offset).filter(|offset| *offset != size));
-    let tails = offsets.into_iter().map(|offset| Tail { offset, element: Box::new(element.clone()) });
-    tails.map(|tail| Found { certainty: Certainty::Medium, tail: Some(tail), ..found.clone() }).collect()
+    let with_tail = |offset| Found {
+        certainty: Certainty::Medium,
+        tail: Some(Tail { offset, element: Box::new(element.clone()), is_all_named }),
+        ..found.clone()
+    };
+    offsets.into_iter().map(with_tail).collect()
 }
 
 /// The type of a flexible array member's elements, where they have a size.
@@ -50,7 +59,7 @@ pub(super) fn decide(a: &mut Blocks, b: &mut Blocks) {
     {
         let elements = one.elements_behind(&a.values).zip(other.elements_behind(&b.values));
         let has_as_many = elements.is_some_and(|(of_a, of_b)| of_a == of_b);
-        if key(one) == key(other) && has_as_many && are_as_far_apart(one, other) {
+        if key(one) == key(other) && has_as_many && are_as_far_apart(one, other) && is_shown(one, other) {
             fitting.push((one, other));
         }
     }
@@ -67,15 +76,13 @@ fn are_as_far_apart(a: &Found, b: &Found) -> bool {
     i128::from(size_b) - i128::from(size_a) == i128::from(tail_b) - i128::from(tail_a)
 }
 
-/// Of a recording that is looked at alone: a structure that ends in a flexible array member has a tail by its declaration.
-pub(super) fn decide_alone(blocks: &mut Blocks) {
-    let ends_in_array = |found: &&Found| {
-        let is_flexible = |(file, id): &(Rc<ProgramTypes>, TypeId)| file.layouts.ends_in_flexible_array(*id);
-        found.id.as_ref().is_some_and(is_flexible) && found.elements_behind(&blocks.values).is_some()
-    };
-    let mut fitting = blocks.with_tails.iter().filter(ends_in_array);
-    let Some(first) = fitting.next().filter(|_| blocks.found.is_none()) else { return };
-    if fitting.all(|other| other.is_same_type(first)) {
-        blocks.found = Some(first.clone());
+/// Whether as many elements on both sides show that each block has one object, and nothing behind it but these. Elements of one size on
+/// both sides do, if the objects have two. Of pointers, any number of objects and of other structures with pointers may be there: the line
+/// has to say that there are none.
+fn is_shown(a: &Found, b: &Found) -> bool {
+    let (Some(of_a), Some(of_b)) = (&a.tail, &b.tail) else { return false };
+    match of_a.element.size == of_b.element.size {
+        true => a.size != b.size,
+        false => of_a.is_all_named && of_b.is_all_named,
     }
 }

@@ -103,7 +103,10 @@ fn what(site: &Site) -> String {
 
 /// `72 → 40 bytes × 620 000` objects.
 fn typed_detail(pair: &TypedPair) -> String {
+    // Of objects with a tail, the blocks have other sizes.
+    let has_tail = pair.ty.as_ref().is_some_and(|ty| ty.behind.is_some());
     match (pair.a.size, pair.b.size, pair.a.objects, pair.b.objects) {
+        _ if has_tail => detail(&pair.a.values, &pair.b.values),
         (Some(a), Some(b), Some(objects_a), Some(objects_b)) => {
             format!("{} bytes × {}", both(thousands(a as i64), thousands(b as i64)), {
                 both(thousands(objects_a as i64), thousands(objects_b as i64))
