@@ -96,6 +96,42 @@ fn what_is_behind_an_object_in_its_block_is_known_where_it_is_as_much_in_both_ab
     }
 }
 
+/// Its blocks have several sizes, and its name is that of an allocating function: its callers are the sites.
+#[test]
+fn a_constructor_that_is_taken_for_a_wrapper_names_the_type_of_its_objects() {
+    let lab = Laboratory::new();
+    lab.write(
+        "made.c",
+        "#include <stdlib.h>\n\
+         struct entry { struct entry *next; long hash; char key[]; };\n\
+         struct entry *all;\n\
+         __attribute__((noinline)) static struct entry *entry_alloc(size_t length) {\n\
+             struct entry *made = malloc(sizeof(struct entry) + length);\n\
+             made->next = all;\n\
+             return all = made;\n\
+         }\n\
+         __attribute__((noinline)) static void word(int i) { entry_alloc(5 + i % 9)->hash = i; }\n\
+         __attribute__((noinline)) static void line(int i) { entry_alloc(30 + i % 31)->hash = i; }\n\
+         int main(void) {\n\
+             for (int i = 0; i < 1000; i++)\n\
+                 word(i), line(i);\n\
+             return !all;\n\
+         }\n",
+    );
+    let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "made.c", "-O1", abi));
+    let json = explained(&lab, &a, &b);
+    let sites = json["types"]["sites"].as_array().unwrap();
+    for function in ["word", "line"] {
+        let site =
+            sites.iter().find(|site| site["function"] == function).unwrap_or_else(|| panic!("{sites:#?}"));
+        assert_eq!(
+            (&site["type"], &site["a"]["objects"]),
+            (&"entry + char[]".into(), &1000.into()),
+            "{sites:#?}"
+        );
+    }
+}
+
 #[test]
 fn nodes_and_control_blocks_whose_functions_the_compiler_merged_are_apart_in_both_tables() {
     let lab = Laboratory::new();

@@ -35,6 +35,9 @@ const MOST_LINES: usize = 4;
 /// More types that are possible are not listed.
 const MOST_CANDIDATES: usize = 16;
 
+/// A call of an origin, and a frame of it.
+type Place = (usize, usize);
+
 /// The code around the allocations of a recording.
 pub(super) struct CallSites {
     targets: FxHashMap<Rc<str>, FxHashMap<Wanted, Vec<Target>>>,
@@ -63,8 +66,8 @@ impl CallSites {
         };
         let mut wanted: FxHashMap<Rc<str>, FxHashSet<Wanted>> = FxHashMap::default();
         for origin in origins {
-            for number in 0..origin.callers.len() {
-                if let Some((module, call)) = sites.wanted(origin, number) {
+            for place in origin.callers.iter().copied().chain(sites.wrappers_of(origin)) {
+                if let Some((module, call)) = sites.wanted(origin, place) {
                     wanted.entry(module).or_default().insert(call);
                 }
             }
@@ -79,20 +82,28 @@ impl CallSites {
     }
 
     /// The call in which the program's own code calls the allocator, or one of its wrappers.
-    fn wanted(&self, origin: &Origin, number: usize) -> Option<(Rc<str>, Wanted)> {
-        let (call, frame) = self.caller(origin, number)?;
-        let wanted =
-            Wanted { address: call.code.address, line: frame.line, frame: origin.callers.get(number)?.1 };
+    fn wanted(&self, origin: &Origin, place: Place) -> Option<(Rc<str>, Wanted)> {
+        let (call, frame) = self.caller(origin, place)?;
+        let wanted = Wanted { address: call.code.address, line: frame.line, frame: place.1 };
         Some((call.module.clone()?, wanted))
     }
 
+    /// Where an origin's wrappers are, the innermost first.
+    fn wrappers_of(&self, origin: &Origin) -> Vec<Place> {
+        let site = origin.own.unwrap_or((usize::MAX, 0));
+        let frames = origin.calls.iter().enumerate().flat_map(|(number, call)| {
+            call.frames.iter().enumerate().map(move |(index, frame)| ((number, index), frame))
+        });
+        let inside = frames.take_while(|(place, _)| *place < site);
+        inside.filter(|(_, frame)| self.wrappers.contains(&frame.function)).map(|(place, _)| place).collect()
+    }
+
     /// The call and the frame of a caller. None if functions inside of it do more than to hand the request on.
-    fn caller<'o>(&self, origin: &'o Origin, number: usize) -> Option<(&'o Call, &'o Frame)> {
-        let (at, frame) = *origin.callers.get(number)?;
+    fn caller<'o>(&self, origin: &'o Origin, (at, frame): Place) -> Option<(&'o Call, &'o Frame)> {
         let call = origin.calls.get(at)?;
         let own = call.frames.get(frame)?;
-        let is_caller = |place: (usize, usize)| origin.callers[..number].contains(&place);
-        let hands_on = |place: (usize, usize), frame: &Frame| {
+        let is_caller = |place: Place| origin.callers.contains(&place);
+        let hands_on = |place: Place, frame: &Frame| {
             is_caller(place) || is_passing(&frame.function) || self.wrappers.contains(&frame.function)
         };
         let inner = origin.calls[..=at].iter().enumerate().flat_map(|(number, call)| {
@@ -109,9 +120,9 @@ impl CallSites {
         files: &[Rc<ProgramTypes>],
     ) -> (Vec<Found>, Option<LineCall>) {
         let mut first = (Vec::new(), None);
-        for number in 0..origin.callers.len() {
-            let Some(mut line_call) = self.line_call(origin, number) else { continue };
-            let found = self.candidates_of(number, origin, files, &mut line_call);
+        for place in origin.callers.iter().copied() {
+            let Some(mut line_call) = self.line_call(origin, place) else { continue };
+            let found = self.candidates_of(place, origin, files, &mut line_call);
             // What a wrapper's unit has for variables says little of what its callers ask for.
             if found.first().is_some_and(|found| found.certainty > Certainty::Low) {
                 return (found, Some(line_call));
@@ -123,19 +134,19 @@ impl CallSites {
         first
     }
 
-    fn line_call(&self, origin: &Origin, number: usize) -> Option<LineCall> {
-        let (call, _) = self.caller(origin, number)?;
-        Some(LineCall::new(call, origin.callers.get(number)?.1))
+    fn line_call(&self, origin: &Origin, place: Place) -> Option<LineCall> {
+        let (call, _) = self.caller(origin, place)?;
+        Some(LineCall::new(call, place.1))
     }
 
     fn candidates_of(
         &mut self,
-        number: usize,
+        place: Place,
         origin: &Origin,
         files: &[Rc<ProgramTypes>],
         line_call: &mut LineCall,
     ) -> Vec<Found> {
-        let Some(code) = self.code_around(number, origin, files) else { return Vec::new() };
+        let Some(code) = self.code_around(place, origin, files) else { return Vec::new() };
         let CodeAround { call: call_code, targets, line, statement, mentions } = code;
         let names: Vec<&str> = mentions.iter().filter_map(Mention::type_name).collect();
         let has_unknown = names.iter().any(|name| !is_known(name, files));
@@ -187,7 +198,7 @@ impl CallSites {
         found.extend(named);
         if found.iter().all(|found| found.certainty < Certainty::High) {
             let class = self
-                .wanted(origin, number)
+                .wanted(origin, place)
                 .and_then(|(module, call)| self.constructed.get(&module)?.get(&call.address).cloned());
             found.extend(class.and_then(|class| by_virtual_table(&class, origin, files)));
         }
@@ -197,14 +208,14 @@ impl CallSites {
     /// What the code says around the call of a caller.
     fn code_around(
         &mut self,
-        number: usize,
+        place: Place,
         origin: &Origin,
         files: &[Rc<ProgramTypes>],
     ) -> Option<CodeAround> {
-        let (call, frame) = self.caller(origin, number)?;
+        let (call, frame) = self.caller(origin, place)?;
         let (module, call, frame) = (call.module.clone(), call.code, frame.clone());
         let targets: Vec<Target> = self
-            .wanted(origin, number)
+            .wanted(origin, place)
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
             .unwrap_or_default();
         let line = self.line(&frame, module.as_deref());
@@ -216,10 +227,11 @@ impl CallSites {
     }
 
     /// The types of which each block may be one object with a tail: those that a sum in the line names, and those of what receives the
-    /// call's result, if such a type ends in a flexible array member or the line asks for a sum.
+    /// call's result, if such a type ends in a flexible array member or the line asks for a sum. A wrapper's line may name its own result,
+    /// where its callers' lines name nothing: the blocks of such objects have several sizes, as a wrapper's have.
     pub fn with_tails(&mut self, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Vec<Found> {
-        for number in 0..origin.callers.len() {
-            let Some(code) = self.code_around(number, origin, files) else { continue };
+        for place in origin.callers.iter().copied().chain(self.wrappers_of(origin)) {
+            let Some(code) = self.code_around(place, origin, files) else { continue };
             let found = code.with_tails(files);
             if !found.is_empty() {
                 return found;
