@@ -54,7 +54,8 @@ fn blocks_that_begin_with_a_structure_and_pages_of_a_pool_are_no_arrays() {
     for name in ["chunk", "older", "outer", "header", "pool"] {
         assert_eq!(objects(&json, name), [0; 2], "{name} {context}");
     }
-    assert_eq!(objects(&json, "plain"), [4 * COUNT; 2], "{context}");
+    // That the size of these blocks is a multiple of a structure's shows nothing, where it has one size on both sides.
+    assert_eq!(objects(&json, "plain"), [0; 2], "{context}");
 }
 
 #[test]
@@ -64,6 +65,7 @@ fn what_is_behind_an_object_in_its_block_is_known_where_it_is_as_much_in_both_ab
     for other in others {
         let json = explained(&lab, &first, &other);
         sums_are_exact(&json);
+        assert_eq!(objects(&json, "plain"), [4 * COUNT; 2], "{json:#}");
         let rows = json["types"]["types"].as_array().unwrap();
         let row = |name: &str| rows.iter().find(|row| row["name"] == name);
         for (name, behind) in [("entry", "char"), ("table", "void*"), ("label", "byte")] {

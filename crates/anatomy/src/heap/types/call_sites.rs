@@ -17,9 +17,12 @@ use super::named_types::{is_known, is_unresolved, named_in_source, structure, Sh
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
-use super::source_line::{allocating_calls, asks_for_a_sum, mentions, Mention, Named, Requested};
+use super::source_line::{
+    adds, allocating_calls, asks_for_a_sum, hands_on, mentions, Mention, Named, Requested,
+};
 use super::tails;
 use crate::certainty::Certainty;
+use crate::function_name::without_parameters;
 use crate::heap::site::Program;
 use crate::names::plain;
 use widthwise_heap_log::profile::{Frame, Values};
@@ -90,12 +93,23 @@ impl CallSites {
 
     /// Where an origin's wrappers are, the innermost first.
     fn wrappers_of(&self, origin: &Origin) -> Vec<Place> {
-        let site = origin.own.unwrap_or((usize::MAX, 0));
-        let frames = origin.calls.iter().enumerate().flat_map(|(number, call)| {
-            call.frames.iter().enumerate().map(move |(index, frame)| ((number, index), frame))
-        });
-        let inside = frames.take_while(|(place, _)| *place < site);
+        let inside = inner_frames(origin, origin.own.unwrap_or((usize::MAX, 0)));
         inside.filter(|(_, frame)| self.wrappers.contains(&frame.function)).map(|(place, _)| place).collect()
+    }
+
+    /// Whether the functions between a call's place and the allocator ask it for what they were asked for, by their lines: some add a header,
+    /// or ask for a page.
+    fn is_asked_for_as_named(&mut self, origin: &Origin, place: Place) -> bool {
+        self.inner_lines(origin, place).iter().all(|line| line.as_deref().is_some_and(hands_on))
+    }
+
+    /// The lines between a call's place and the allocator, where they are known.
+    fn inner_lines(&mut self, origin: &Origin, place: Place) -> Vec<Option<String>> {
+        let inner: Vec<(Frame, Option<Rc<str>>)> = inner_frames(origin, place)
+            .filter(|(_, frame)| !is_passing(&frame.function))
+            .map(|((call, _), frame)| (frame.clone(), origin.calls[call].module.clone()))
+            .collect();
+        inner.iter().map(|(frame, module)| self.line(frame, module.as_deref())).collect()
     }
 
     /// The call and the frame of a caller. None if functions inside of it do more than to hand the request on.
@@ -106,11 +120,7 @@ impl CallSites {
         let hands_on = |place: Place, frame: &Frame| {
             is_caller(place) || is_passing(&frame.function) || self.wrappers.contains(&frame.function)
         };
-        let inner = origin.calls[..=at].iter().enumerate().flat_map(|(number, call)| {
-            call.frames.iter().enumerate().map(move |(index, frame)| ((number, index), frame))
-        });
-        let mut inner = inner.take_while(|(place, _)| *place != (at, frame));
-        inner.all(|(place, frame)| hands_on(place, frame)).then_some((call, own))
+        inner_frames(origin, (at, frame)).all(|(place, frame)| hands_on(place, frame)).then_some((call, own))
     }
 
     /// The types that an origin's blocks may have, the likeliest first, and the call in the line that they were looked for in.
@@ -122,7 +132,11 @@ impl CallSites {
         let mut first = (Vec::new(), None);
         for place in origin.callers.iter().copied() {
             let Some(mut line_call) = self.line_call(origin, place) else { continue };
-            let found = self.candidates_of(place, origin, files, &mut line_call);
+            let mut found = self.candidates_of(place, origin, files, &mut line_call);
+            // With a header before them, they are no array of what the line asks for.
+            if self.inner_lines(origin, place).iter().flatten().any(|line| adds(line)) {
+                found.retain(|found| found.is_object(&origin.values));
+            }
             // What a wrapper's unit has for variables says little of what its callers ask for.
             if found.first().is_some_and(|found| found.certainty > Certainty::Low) {
                 return (found, Some(line_call));
@@ -154,14 +168,21 @@ impl CallSites {
         // What is behind a header is of another type, and so is what another call of the line allocates: any size is some multiple of a
         // small type's. A larger block of a line that asks for one object is a pool's, which has objects of other types, too.
         line_call.calls = line.as_deref().map_or(0, allocating_calls);
-        let is_whole_block =
-            mentions.iter().any(Mention::is_in_a_sum) || line_call.calls > mentions.len().max(1);
+        let has_sum = mentions.iter().any(Mention::is_in_a_sum);
+        let is_whole_block = has_sum || line_call.calls > mentions.len().max(1);
         // So is a block of another size than that of the objects, where the line says how many they are.
         let counts: Option<Vec<Counts>> = mentions.iter().map(Mention::counts).collect();
         let counts = counts.filter(|counts| !counts.is_empty());
+        let is_array = |mention: &Mention| {
+            matches!(mention.amount, Requested::NewArray | Requested::Any)
+                || mention.counts().is_some_and(|counts| counts != [1, 1])
+        };
+        let may_be_array = line.is_none() || mentions.iter().any(is_array);
         let mut fitting: Vec<(Mention, Vec<Found>)> = Vec::new();
         for mention in mentions {
             let mut found = mentioned(&mention, &targets, origin, files);
+            // Another of the line's calls may ask for as much.
+            found.retain(|_| !mention.is_in_a_sum() || line_call.calls < 2);
             found.retain(|found| match mention.counts() {
                 Some(counts) => found.is_one_of(counts, &origin.values),
                 None => !is_whole_block || found.is_object(&origin.values),
@@ -193,14 +214,17 @@ impl CallSites {
         let mut constructors = 0;
         named.retain(|found| {
             constructors += usize::from(found.source == Source::Constructor);
-            (found.source != Source::Constructor || constructors == 1) && may_be(found)
+            let is_of_call = !has_sum || line_call.calls < 2;
+            (found.source != Source::Constructor || constructors == 1) && may_be(found) && is_of_call
         });
         found.extend(named);
         if found.iter().all(|found| found.certainty < Certainty::High) {
             let class = self
                 .wanted(origin, place)
                 .and_then(|(module, call)| self.constructed.get(&module)?.get(&call.address).cloned());
-            found.extend(class.and_then(|class| by_virtual_table(&class, origin, files)));
+            let class = class.and_then(|class| by_virtual_table(&class, origin, files));
+            // What is stored at the block's beginning says nothing of the rest.
+            found.extend(class.filter(|class| may_be_array || class.is_object(&origin.values)));
         }
         best(found, &origin.values)
     }
@@ -219,8 +243,13 @@ impl CallSites {
             .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
             .unwrap_or_default();
         let line = self.line(&frame, module.as_deref());
-        let mentions =
-            line.as_deref().map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets)));
+        let is_called = |name: &str| {
+            is_passing(name)
+                || inner_frames(origin, place).any(|(_, frame)| without_parameters(&frame.function) == name)
+        };
+        let mentions = line
+            .as_deref()
+            .map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets), is_called));
         let mentions = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
         let statement = self.statement(&frame, module.as_deref());
         Some(CodeAround { call, targets, line, statement, mentions })
@@ -233,7 +262,7 @@ impl CallSites {
         for place in origin.callers.iter().copied().chain(self.wrappers_of(origin)) {
             let Some(code) = self.code_around(place, origin, files) else { continue };
             let found = code.with_tails(files);
-            if !found.is_empty() {
+            if !found.is_empty() && self.is_asked_for_as_named(origin, place) {
                 return found;
             }
         }
@@ -283,17 +312,27 @@ impl CodeAround {
         if self.mentions.iter().any(|mention| !mention.is_in_a_sum()) {
             return Vec::new();
         }
-        let names: Vec<&str> = self.mentions.iter().flat_map(|mention| self.names(mention)).collect();
-        let mut found: Vec<Found> = names.iter().filter_map(|name| structure(name, files)).collect();
-        let is_sum = self.line.as_deref().is_some_and(asks_for_a_sum);
+        let names: Vec<(&str, bool)> = self
+            .mentions
+            .iter()
+            .flat_map(|mention| {
+                let is_one = matches!(mention.amount, Requested::InSum { is_one: true, .. });
+                self.names(mention).into_iter().map(move |name| (name, is_one))
+            })
+            .collect();
+        let is_sum = self.line.as_deref().is_some_and(asks_for_a_sum) || !names.is_empty();
         let ends_in_array = |found: &Found| {
             found.id.as_ref().is_some_and(|(file, id)| file.layouts.ends_in_flexible_array(*id))
         };
-        for target in self.targets.iter().filter(|target| self.may_receive(target)) {
-            let of_target = structure(&target.name, files).filter(|found| is_sum || ends_in_array(found));
-            found.extend(of_target.map(|found| Found { source: Source::Variables, ..found }));
+        let receivers = self.targets.iter().filter(|target| self.may_receive(target));
+        let mut found: Vec<Found> = receivers.filter_map(|target| structure(&target.name, files)).collect();
+        found.retain(|found| is_sum || ends_in_array(found));
+        found.iter_mut().for_each(|found| found.source = Source::Variables);
+        // What receives the block points to its beginning.
+        if found.is_empty() {
+            found.extend(names.iter().filter_map(|(name, _)| structure(name, files)));
         }
-        let is_whole = |mention: &Mention| mention.amount == Requested::InSum { is_whole: true };
+        let is_whole = |mention: &Mention| matches!(mention.amount, Requested::InSum { is_whole: true, .. });
         let named = (!names.is_empty() && self.mentions.iter().all(is_whole)).then_some(&names[..]);
         found.iter().flat_map(|found| tails::with_tails(found, named)).collect()
     }
@@ -316,6 +355,14 @@ impl CodeAround {
         let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
         is_kind && request.is_received_by(target, false)
     }
+}
+
+/// The frames between the allocator and a place, the innermost first.
+fn inner_frames(origin: &Origin, end: Place) -> impl Iterator<Item = (Place, &Frame)> {
+    let frames = origin.calls.iter().enumerate().flat_map(|(number, call)| {
+        call.frames.iter().enumerate().map(move |(index, frame)| ((number, index), frame))
+    });
+    frames.take_while(move |(place, _)| *place < end)
 }
 
 /// The mention with the type's name as the program has it: template parameters and typedefs stand for what they are.
@@ -466,6 +513,8 @@ fn by_evidence(
         _ if request.has_unknown => Certainty::Low,
         (Evidence::DeclaredHere, true) if request.statement.is_some() => Certainty::High,
         // Blocks of several sizes may be a header and what is behind it; of bytes, there is none.
+        // A structure may be the beginning of such a block.
+        (Evidence::DeclaredHere, _) if fit.found.id.is_some() => Certainty::Low,
         (Evidence::DeclaredHere, _) if is_one_size || fit.found.size == Some(1) => Certainty::Medium,
         (Evidence::DeclaredHere, _) => Certainty::Low,
         (Evidence::Variable | Evidence::Result | Evidence::Member, true) if is_one_size => Certainty::Medium,

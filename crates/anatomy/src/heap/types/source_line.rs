@@ -2,7 +2,7 @@
 
 use super::factors::{factor, may_be_count, number, times, Counts};
 use super::source_text::{is_word, last_word, operand, without_texts};
-use super::sums::{self, product_end, sum_around, End};
+use super::sums::{self, is_term, product_end, sum_around, End};
 
 /// A type that a line names, and how much of it is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub enum Requested {
     Counted(Counts),
     /// `sizeof(T) + n`: an object with something behind it, unless nothing is.
     InSum {
-        /// The call asks for that sum, once.
+        /// The sum is all that the call asks for, and it asks for it once.
         is_whole: bool,
+        /// It is a term without factors.
+        is_one: bool,
     },
 }
 
@@ -54,7 +56,7 @@ impl Mention {
     fn in_a_sum(self) -> Mention {
         match self.amount {
             Requested::New | Requested::NewArray | Requested::InSum { .. } => self,
-            _ => Mention { amount: Requested::InSum { is_whole: false }, ..self },
+            _ => Mention { amount: Requested::InSum { is_whole: false, is_one: false }, ..self },
         }
     }
 
@@ -119,8 +121,13 @@ pub fn asks_for_a_sum(line: &str) -> bool {
     calls.any(is_sum)
 }
 
-/// What a line allocates, once for each call. Comments and texts are not looked at. `is_pointer` says which variables are pointers.
-pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
+/// What a line allocates, once for each call. Comments and texts are not looked at. `is_pointer` says which variables are pointers, and
+/// `is_called` which functions the line calls: others are macros.
+pub fn mentions(
+    line: &str,
+    is_pointer: impl Fn(&str) -> bool,
+    is_called: impl Fn(&str) -> bool,
+) -> Vec<Mention> {
     let code = without_texts(line);
     let mut found = Vec::new();
     for (at, _) in code.match_indices("new") {
@@ -134,8 +141,11 @@ pub fn mentions(line: &str, is_pointer: impl Fn(&str) -> bool) -> Vec<Mention> {
             let mention = measured(code[at + 6..].trim_start());
             measured_at.extend(mention.map(|mention| match sum_around(&code, at) {
                 Some(sum) => {
-                    let is_whole = counts(&code, sum, &is_pointer) == Some([1, 1]);
-                    (at, Mention { amount: Requested::InSum { is_whole }, ..mention })
+                    let amount = Requested::InSum {
+                        is_whole: asks_once(&code, sum, &is_called),
+                        is_one: is_term(&code, at),
+                    };
+                    (at, Mention { amount, ..mention })
                 }
                 None => match counts(&code, sums::measured_at(&code, at), &is_pointer) {
                     Some(counts) => (at, Mention { amount: Requested::Counted(counts), ..mention }),
@@ -204,13 +214,14 @@ fn place(code: &str, at: usize) -> Place {
 /// Whether what follows is an argument of a function that allocates nothing: `memset(p, 0, `.
 fn is_of_another_call(before: &str) -> bool {
     const OTHERS: [&str; 9] =
-        ["memset", "memcpy", "memmove", "memcmp", "bzero", "fread", "fwrite", "snprintf", "qsort"];
+        ["memset", "memcpy", "memmove", "memcmp", "bzero", "fread", "fwrite", "qsort", "assert"];
+    let is_other = |name: &str| OTHERS.contains(&name) || name.ends_with("printf");
     let mut depth = 0usize;
     for (at, c) in before.char_indices().rev() {
         match c {
             ')' => depth += 1,
             '(' if depth > 0 => depth -= 1,
-            '(' if OTHERS.contains(&last_word(&before[..at])) => return true,
+            '(' if is_other(last_word(&before[..at])) => return true,
             ';' | '{' | '}' => return false,
             _ => {}
         }
@@ -251,6 +262,49 @@ fn counts(
         high = last_begin + last.len() + 1;
     }
     innermost.flatten()
+}
+
+/// Whether what is between these places is all that a call which allocates asks for, and the call asks for it once.
+fn asks_once(code: &str, (mut low, mut high): (usize, usize), is_called: &impl Fn(&str) -> bool) -> bool {
+    // A shift is of the whole sum; of a difference, it is not known what is in the block.
+    if code[low..high].replace("->", ".").contains(['<', '>', '/', '%', '-']) {
+        return false;
+    }
+    loop {
+        let (before, behind) = (code[..low].trim_end(), code[high..].trim_start());
+        if !before.ends_with(['(', ',']) || !behind.starts_with([')', ',']) {
+            return false;
+        }
+        let Some(open) = opening_bracket(&code[..low]) else { return false };
+        let name = last_word(&code[..open]);
+        if name.is_empty() && before.len() == open + 1 && behind.starts_with(')') {
+            (low, high) = (open, code.len() - behind.len() + 1);
+            continue;
+        }
+        let is_no_count = |(place, (begin, argument)): (usize, &(usize, &str))| {
+            let is_own = (*begin..=begin + argument.len()).contains(&low);
+            let is_block = place == 0 && name.to_lowercase().contains("realloc");
+            is_own || is_block || name.contains("align") || argument.trim() == "1"
+        };
+        return is_called(name) && arguments(code, open).iter().enumerate().all(is_no_count);
+    }
+}
+
+/// Whether a call in the line that allocates asks for a sum of bytes in one of its arguments.
+pub fn adds(line: &str) -> bool {
+    let code = without_texts(line);
+    let is_sum = |open| arguments(&code, open).iter().any(|(_, one)| matches!(product_end(one), End::Sum(_)));
+    let mut calls = called(&code);
+    calls.any(is_sum)
+}
+
+/// Whether a line hands the size on that its function is asked for: each call in it that allocates has words as arguments.
+pub fn hands_on(line: &str) -> bool {
+    let code = without_texts(line);
+    let is_word = |argument: &str| argument.trim().chars().all(|c| c.is_alphanumeric() || "_.->".contains(c));
+    let mut calls = called(&code).peekable();
+    calls.peek().is_some()
+        && calls.all(|open| arguments(&code, open).iter().all(|(_, argument)| is_word(argument)))
 }
 
 /// The round bracket around what follows this text, in the same statement.
@@ -379,7 +433,7 @@ mod tests {
     use super::*;
 
     fn mentions(line: &str) -> Vec<Mention> {
-        super::mentions(line, |name| name == "pool" || name == "made->pool")
+        super::mentions(line, |name| name == "pool" || name == "made->pool", allocates)
     }
 
     fn object(name: &str) -> Mention {
@@ -403,7 +457,7 @@ mod tests {
     }
 
     fn header(name: &str) -> Mention {
-        Mention::of_type(name.to_owned(), Requested::InSum { is_whole: true })
+        Mention::of_type(name.to_owned(), Requested::InSum { is_whole: true, is_one: true })
     }
 
     fn pointee(variable: &str, amount: Requested) -> Mention {
@@ -421,6 +475,7 @@ mod tests {
         assert_eq!(mentions("p = take(n * sizeof(T)); q = malloc(8);"), [size("T")]);
         assert_eq!(mentions("p = malloc(round(n * sizeof(T)));"), [size("T")]);
         assert_eq!(mentions("need = n * sizeof(T);"), [size("T")]);
+        assert_eq!(mentions("put_alloc(n); fprintf(out, \"%zu %d\", sizeof(T), n);"), []);
         assert_eq!(mentions("need = n * sizeof(T); p = malloc(need);"), [size("T")]);
     }
 
@@ -459,9 +514,12 @@ mod tests {
         assert_eq!(mentions("x = malloc(4 * sizeof *x);"), [pointee("x", Requested::Counted([4, 4]))]);
         assert_eq!(mentions("x = malloc(sizeof(a) + 3);"), [header("a")]);
         assert_eq!(mentions("x = malloc(3 + sizeof(struct a));"), [header("a")]);
-        let sum_of = |name: &str| pointee(name, Requested::InSum { is_whole: true });
-        assert_eq!(mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"), [sum_of("p"), sum_of("v")]);
-        assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [sum_of("p")]);
+        let sum_of = |name: &str, is_one| pointee(name, Requested::InSum { is_whole: true, is_one });
+        assert_eq!(
+            mentions("p = malloc(sizeof *p + k * sizeof p->v[0]);"),
+            [sum_of("p", true), sum_of("v", false)]
+        );
+        assert_eq!(mentions("p = malloc(8 + sizeof *p);"), [sum_of("p", true)]);
         assert_eq!(mentions("p = malloc(sizeof *a->b); x + y;"), [one_pointee("b")]);
         for line in [
             "x = malloc(16 + n * sizeof(a));",
@@ -472,28 +530,33 @@ mod tests {
             "x = malloc((n * sizeof(a)) + 16);",
             "x = malloc(8 + (k++ * (sizeof(a))));",
         ] {
-            assert_eq!(mentions(line), [header("a")], "{line}");
+            let is_term = |one: &Mention| one.is_in_a_sum() && one.type_name() == Some("a");
+            assert!(matches!(&mentions(line)[..], [one] if is_term(one)), "{line}");
         }
-        for line in [
-            "return (sizeof(a) * n) + 16;",
-            "x = malloc(50 * (sizeof(a) + 8));",
-            "x = calloc(k, sizeof(a) + n);",
-            "x = malloc(n); total += n + sizeof(a);",
+        let part = |is_whole, is_one| Mention::of_type("a".to_owned(), Requested::InSum { is_whole, is_one });
+        for (line, whole, one) in [
+            ("x = malloc(sizeof(a) + 3);", true, true),
+            ("x = malloc((n + sizeof(a)));", true, true),
+            ("x = realloc(x, sizeof(a) + n);", true, true),
+            ("x = calloc(1, sizeof(a) + n);", true, true),
+            ("x = malloc(16 + n * sizeof(a));", true, false),
+            ("x = malloc(sizeof(a) * n + 16);", true, false),
+            ("x = malloc(50 * (sizeof(a) + 8));", false, true),
+            ("x = malloc(sizeof(a) + n << 5);", false, true),
+            ("x = malloc(n ? sizeof(a) + n : 8);", false, false),
+            ("x = malloc(ROUND(sizeof(a) + n));", false, true),
+            ("x = calloc(y->count, sizeof(a) + n);", false, true),
+            ("x = MANY(sizeof(a) + n);", false, true),
+            ("x = many(sizeof(a) + n);", false, true),
+            ("return (sizeof(a) * n) + 16;", false, false),
+            ("x = malloc(n); total += n + sizeof(a);", false, true),
         ] {
-            let part = Mention::of_type("a".to_owned(), Requested::InSum { is_whole: false });
-            assert_eq!(mentions(line), [part], "{line}");
+            assert_eq!(mentions(line), [part(whole, one)], "{line}");
         }
-        for line in [
-            "x = malloc(m->n * sizeof(a));",
-            "x = malloc(n++ * sizeof(a)), y + 1;",
-            "x = malloc((n + 1) * sizeof(a) * (k - 1));",
-            "x = calloc(n + 1, sizeof(a));",
-            "x = (char *)malloc(std::size_t(n) * sizeof(a)) + 16;",
-            "x = malloc(n + 1 > 4 ? n * sizeof(a) : k[i + 1] * sizeof(a));",
-        ] {
-            assert_eq!(mentions(line), [size("a")], "{line}");
-        }
-        let both = ["a", "b"].map(header);
+        let both = [
+            header("a"),
+            Mention::of_type("b".to_owned(), Requested::InSum { is_whole: true, is_one: false }),
+        ];
         assert_eq!(mentions("x = malloc(sizeof(a) + n * sizeof(b));"), both);
         assert_eq!(
             mentions("x = malloc(n); memset(x, 0, sizeof(a)); y = calloc(n, sizeof(b));"),

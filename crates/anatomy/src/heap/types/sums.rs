@@ -32,6 +32,14 @@ pub(super) fn sum_around(code: &str, at: usize) -> Option<(usize, usize)> {
     }
 }
 
+/// Whether the `sizeof` at that place is a term of a sum by itself, without factors.
+pub(super) fn is_term(code: &str, at: usize) -> bool {
+    let (low, high) = measured_at(code, at);
+    let before = code[..low].trim_end();
+    let behind = code[high..].trim_start();
+    before.ends_with(['(', ',', '+', '=']) && (behind.is_empty() || behind.starts_with([')', ',', '+', ';']))
+}
+
 /// Where the sum begins and ends that has a term between these places.
 fn sum_edges(code: &str, mut low: usize, mut high: usize) -> (usize, usize) {
     while let End::Sum(at) = product_start(&code[..low]) {

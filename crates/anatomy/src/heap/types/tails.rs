@@ -15,8 +15,8 @@ use crate::names;
 const BYTE: &str = "byte";
 
 /// An object of that type with a tail, as it may be: behind the object, and where its flexible array member begins. `named` are the types
-/// that the line names, if it asks for one sum of these.
-pub(super) fn with_tails(found: &Found, named: Option<&[&str]>) -> Vec<Found> {
+/// that the line names, each with whether it has no factor, if the line asks for one sum of these.
+pub(super) fn with_tails(found: &Found, named: Option<&[(&str, bool)]>) -> Vec<Found> {
     let (Some(size), Some((file, id))) = (found.size, &found.id) else { return Vec::new() };
     let array = file.layouts.flexible_array(*id);
     let element = array.and_then(|(element, _)| element_of(file, element, found));
@@ -27,9 +27,14 @@ pub(super) fn with_tails(found: &Found, named: Option<&[&str]>) -> Vec<Found> {
         tail: None,
         ..found.clone()
     });
-    let own = [found, &element].map(|own| names::type_name_key(&own.name));
-    let is_own = |name: &&str| own.contains(&names::type_name_key(name));
-    let is_all_named = named.is_some_and(|named| named.iter().all(is_own));
+    let key = |found: &Found| names::type_name_key(&found.name);
+    let (object, behind) = (key(found), key(&element));
+    let is_all_named = named.is_some_and(|named| {
+        let (objects, others): (Vec<_>, Vec<_>) =
+            named.iter().partition(|(name, _)| names::type_name_key(name) == object);
+        matches!(objects[..], [(_, true)])
+            && others.iter().all(|(name, _)| names::type_name_key(name) == behind)
+    });
     let mut offsets = vec![size];
     offsets.extend(array.map(|(_, offset)| offset).filter(|offset| *offset != size));
     let with_tail = |offset| Found {
