@@ -2,6 +2,7 @@
 
 use crate::failing_programs::with_programs;
 use crate::laboratory::Laboratory;
+use std::process::Command;
 
 #[test]
 fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion() {
@@ -142,6 +143,12 @@ fn a_missing_source_is_named() {
     let folder = ["compare", "./nowhere", "--build", "make", "--run", "{build}/x"];
     lab.widthwise(&folder).refuses(2, &["nowhere: No such file"]);
     lab.widthwise("compare ./nowhere").refuses(2, &["nowhere: No such file"]);
+    // Nobody writes to the pipe: a command that opens it waits for ever.
+    assert!(Command::new("mkfifo").arg(lab.path("pipe.c")).status().unwrap().success());
+    lab.widthwise("compare pipe.c").refuses(2, &["pipe.c is a pipe, and neither a source nor a program"]);
+    lab.widthwise("compare /bin/true /dev/null").refuses(2, &["/dev/null is a device, and neither"]);
+    lab.widthwise("compare --binary a=/bin/true --binary b=./pipe.c --run {binary}")
+        .refuses(2, &["--binary: ", "pipe.c is a pipe, not a program"]);
     assert!(!lab.path(".widthwise").exists());
 }
 

@@ -1,7 +1,8 @@
 //! What the words that name the program mean: a source, a folder, a package, a spec file, or finished programs.
 
+use std::fs::Metadata;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use widthwise_experiment::names::check_name;
 use widthwise_experiment::request::Request;
@@ -32,8 +33,21 @@ enum Kind {
     Script(String),
     /// An ELF file that is no program: an object file.
     NoProgram(&'static str),
+    /// A pipe, a socket or a device.
+    Special(&'static str),
     /// A file of none of these kinds.
     Other,
+}
+
+/// What a file is that is neither a regular file nor a folder.
+pub fn special(data: &Metadata) -> Option<&'static str> {
+    let kind = data.file_type();
+    match () {
+        () if kind.is_fifo() => Some("a pipe"),
+        () if kind.is_socket() => Some("a socket"),
+        () if kind.is_char_device() || kind.is_block_device() => Some("a device"),
+        () => None,
+    }
 }
 
 /// Whether a word names a spec file.
@@ -102,9 +116,12 @@ fn finished(programs: &[String], request: &mut Request) -> Result<(), Failure> {
 fn kind(program: &str) -> Kind {
     let path = bytes::path(program);
     let is_package = program.starts_with("debian:");
-    let Some(data) = std::fs::metadata(&path).ok().filter(|data| data.is_file() && !is_package) else {
+    let Some(data) = std::fs::metadata(&path).ok().filter(|data| !data.is_dir() && !is_package) else {
         return Kind::Source;
     };
+    if let Some(what) = special(&data) {
+        return Kind::Special(what);
+    }
     if Language::of(&path).is_some() {
         return Kind::Source;
     }
@@ -164,6 +181,7 @@ fn refused(program: &str, kind: &Kind) -> Failure {
             shell_words::quote(&format!("{interpreter} {{binary}}"))
         ),
         Kind::NoProgram(reason) => format!("{shown} {reason}"),
+        Kind::Special(what) => format!("{shown} is {what}, and neither a source nor a program"),
         _ => format!(
             "{shown} is no C or C++ file (.c, .cc, .cpp, .cxx), no folder, no spec file (.toml) and no program; if something \
              else starts it, name that: widthwise compare {word} --run 'COMMAND {{binary}}'"

@@ -18,6 +18,7 @@ use widthwise_measure::program;
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::short;
+use crate::programs;
 
 /// The default compiler and those that a request names, or all.
 pub fn compilers(request: &Request) -> Vec<Compiler> {
@@ -97,7 +98,12 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
         Err(error) => Err(Failure::request(format!("{location}: {}: {error}", bytes::shown_path(path)))),
     };
     if let Some(Located { value: ProgramSource::Path(path), location }) = &request.program.source {
-        let is_folder = there(location, path)?.is_dir();
+        let data = there(location, path)?;
+        if let Some(what) = programs::special(&data) {
+            let path = bytes::shown_path(path);
+            return Err(Failure::request(format!("{location}: {path} is {what}, and no source")));
+        }
+        let is_folder = data.is_dir();
         if is_folder && Language::of(path).is_some() && request.program.build.is_none() {
             return Err(Failure::request(format!(
                 "{location}: {} is a folder, and it is not known how it is built; say it, such as --build make --run \
@@ -107,9 +113,11 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
         }
     }
     for Binary { file, .. } in &request.program.binaries {
-        if there(&file.location, &file.value)?.is_dir() {
+        let data = there(&file.location, &file.value)?;
+        let what = if data.is_dir() { Some("a folder") } else { programs::special(&data) };
+        if let Some(what) = what {
             let path = bytes::shown_path(&file.value);
-            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.location)));
+            return Err(Failure::request(format!("{}: {path} is {what}, not a program", file.location)));
         }
     }
     let started = request.program.binaries.iter().filter(|_| starts_the_binary(request));
