@@ -1,16 +1,18 @@
 //! How a run ended: by the launcher's reply, and in words.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_machine::package::Packages;
 use widthwise_machine::valgrind::without_process;
-use widthwise_machine::{elf, kernel_config};
+use widthwise_machine::{elf, kernel_config, script};
 
 use crate::run::launch_spec::LaunchSpec;
 use crate::run::launcher::{Reply, Step};
@@ -20,7 +22,7 @@ pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u
     if let Some((step, error)) = &reply.failed {
         let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
         let reason = match step {
-            Step::Exec => no_start(&start.file, error),
+            Step::Exec => no_start(&start.file, &start.directory, error),
             Step::Directory => format!("working directory {}: {error}", name(&start.directory)),
             Step::Stdin => format!("standard input {}: {error}", name(&start.stdin)),
             Step::Stdout | Step::Stderr => {
@@ -47,8 +49,13 @@ pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u
     }
 }
 
-/// Why a file could not be executed: what this kernel or system needs for its ABI, and the fix.
-fn no_start(file: &Path, error: &std::io::Error) -> String {
+/// Why a file could not be executed: what it, this kernel or system needs, and the fix.
+fn no_start(file: &Path, directory: &Path, error: &std::io::Error) -> String {
+    if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EACCES)) {
+        if let Some(reason) = lacking(file, directory) {
+            return reason;
+        }
+    }
     let abi = elf::read(file).ok().and_then(|facts| facts.abi());
     let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
         return format!("{}: {error}", file.display());
@@ -57,6 +64,73 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
     match &unavailable.fix {
         Some(fix) => format!("{unavailable}; {fix}"),
         None => unavailable.to_string(),
+    }
+}
+
+/// What the kernel starts in a file's place, and reports as that file where it is missing.
+struct Starter {
+    file: PathBuf,
+    /// In words.
+    what: String,
+    /// What helps if it is missing.
+    fix: Option<String>,
+    is_of_script: bool,
+}
+
+/// A script's interpreter, or a program's loader (PT_INTERP). A relative name begins at the working directory.
+fn starter(file: &Path, directory: &Path, whose: &str) -> Option<Starter> {
+    if let Some(name) = script::interpreter(file) {
+        let ends_with_return = name.as_os_str().as_bytes().ends_with(b"\r");
+        let fix = "its lines end with carriage returns, which the kernel takes for a part of the name (sed -i 's/\\r$//')";
+        return Some(Starter {
+            what: format!("the interpreter {} in the first line of {}", escaped(&name), escaped(file)),
+            file: directory.join(name),
+            fix: ends_with_return.then(|| fix.to_owned()),
+            is_of_script: true,
+        });
+    }
+    let facts = elf::read(file).ok()?;
+    let abi = facts.abi();
+    let name = facts.interpreter?;
+    let usual = abi.filter(|abi| name == Path::new(abi.loader));
+    Some(Starter {
+        what: format!("{whose} loader {}", escaped(&name)),
+        file: directory.join(name),
+        fix: usual.and_then(|abi| Packages::here().install(&[abi.libc])),
+        is_of_script: false,
+    })
+}
+
+/// The first of the interpreters and loaders behind a file that is missing or may not be executed.
+fn lacking(file: &Path, directory: &Path) -> Option<String> {
+    /// So many scripts may each be the interpreter of the one before (fs/exec.c, exec_binprm).
+    const MOST_NESTED: u32 = 5;
+    let mut next = starter(file, directory, "its")?;
+    for _ in 0..=MOST_NESTED {
+        let Starter { file, what, fix, is_of_script } = next;
+        match std::fs::metadata(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let fix = fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+                return Some(format!("{what} is not here{fix}"));
+            }
+            Err(error) => return Some(format!("{what}: {error}")),
+            Ok(data) if !data.is_file() || data.permissions().mode() & 0o111 == 0 => {
+                return Some(format!("{what} may not be executed"));
+            }
+            Ok(_) if is_of_script => next = starter(&file, directory, &format!("{}'s", escaped(&file)))?,
+            Ok(_) => return None,
+        }
+    }
+    None
+}
+
+/// A path in which control characters are visible.
+fn escaped(path: &Path) -> String {
+    let shown = bytes::shown_path(path);
+    if shown.contains(char::is_control) {
+        shown.escape_debug().to_string()
+    } else {
+        shown
     }
 }
 
@@ -181,6 +255,43 @@ mod tests {
             let told = failed_hook("the filter", text, status, b"");
             assert!(told.starts_with(&format!("the filter `{text}` failed {rest}")), "{told}");
         }
+    }
+
+    #[test]
+    fn what_a_file_lacks_to_be_started_is_its_own_loader_or_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        let make = |name: &str, text: &[u8]| {
+            std::fs::write(here.join(name), text).unwrap();
+            std::fs::set_permissions(here.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        // Another loader of the same length in a program that is here.
+        let own = "/lib64/ld-linux-x86-64.so.2";
+        let mut program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let place = program.windows(own.len()).position(|part| part == own.as_bytes()).unwrap();
+        program[place..place + own.len()].copy_from_slice(b"/nowhere/ld-linux-x8664.so\0");
+        make("program", &program);
+        make("returns", b"#!/bin/sh\r\nexit 0\r\n");
+        make("first", b"#! ./second -x\n");
+        make("second", b"#!program\n");
+        make("text", b"");
+        std::fs::set_permissions(here.join("text"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        make("denied", b"#!text\n");
+        let of = |name: &str| {
+            lacking(&here.join(name), here).map(|text| text.replace(&here.display().to_string(), "."))
+        };
+        let loader = "loader /nowhere/ld-linux-x8664.so is not here";
+        assert_eq!(of("program"), Some(format!("its {loader}")));
+        assert_eq!(of("first"), Some(format!("./program's {loader}")));
+        let returns = of("returns").unwrap();
+        assert!(returns.starts_with(
+            "the interpreter /bin/sh\\r in the first line of ./returns is not here; its lines end with"
+        ));
+        assert_eq!(
+            of("denied").as_deref(),
+            Some("the interpreter text in the first line of ./denied may not be executed")
+        );
+        assert_eq!(of("text"), None);
     }
 
     #[test]
