@@ -145,11 +145,19 @@ fn the_text_has_its_lines_and_no_colours_without_a_terminal_and_no_file_is_left(
 }
 
 #[test]
-fn without_a_compiler_it_names_the_packages() {
+fn without_a_compiler_it_names_the_packages_and_without_time_there_is_no_floor() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();
-    let output = output_of(lab.command("doctor --json").env("PATH", lab.path("empty")));
+    let refused = lab.widthwise("doctor --noise=0s");
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("'--noise[=<TIME>]': it must be longer than nothing"), "{refused:?}");
+    let output = output_of(lab.command("doctor --json --noise=1ms").env("PATH", lab.path("empty")));
     assert_eq!(output.status, Some(0), "{output:?}");
+    assert_eq!(output.json()["noise_floor"], Value::Null);
+    assert_eq!(
+        output.json()["no_noise_floor"],
+        "1 round is too few for an interval: 6 are needed; --noise=TIME takes longer"
+    );
     let missing = output.json()["missing"].to_string();
     assert!(missing.contains("apt-get install") && missing.contains("gcc"), "{missing}");
     assert_eq!(output.json()["machine"]["compilers"], serde_json::json!({}));

@@ -57,6 +57,9 @@ pub struct Diagnosis {
     pub measured_cpu: Option<u32>,
     /// The detection floor from an A/A test; absent if none was made.
     pub noise_floor: Option<NoiseFloor>,
+    /// Why the A/A test that was asked for gave no floor.
+    #[serde(default)]
+    pub no_noise_floor: Option<String>,
     /// Everything that is missing, with its fix.
     pub missing: Vec<Missing>,
 }
@@ -120,6 +123,7 @@ pub fn examine() -> Diagnosis {
         cgroup: cgroup::look(),
         noise,
         noise_floor: None,
+        no_noise_floor: None,
         missing: Vec::new(),
     };
     diagnosis.missing = missing(&diagnosis, &packages);

@@ -388,7 +388,7 @@ fn noise(diagnosis: &Diagnosis) -> Line {
         format!("A/A floor {} {} ({:.0} s test)", percent(floor.share), floor.metric, floor.seconds)
     });
     let facts = [
-        floor,
+        floor.or(diagnosis.no_noise_floor.as_ref().map(|reason| format!("no A/A floor ({reason})"))),
         Some(format!("steal {}", percent(noise.steal))),
         Some(format!("other tasks {}", percent(noise.others))),
         noise.pressure.map(|share| format!("tasks waiting {}", percent(share))),

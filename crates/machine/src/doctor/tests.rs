@@ -149,6 +149,7 @@ pub(crate) fn lacking() -> Diagnosis {
         noise: Noise { steal: 0.003, pressure: Some(0.01), others: 0.012, throttled: 0 },
         measured_cpu: Some(1),
         noise_floor: None,
+        no_noise_floor: None,
         missing: Vec::new(),
     }
 }

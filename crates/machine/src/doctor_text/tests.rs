@@ -61,8 +61,11 @@ fn without_a_compiler_the_reason_is_the_missing_compiler() {
 }
 
 #[test]
-fn a_measured_floor_is_shown_before_all_other_noise() {
+fn a_measured_floor_or_why_there_is_none_is_shown_before_all_other_noise() {
     let mut diagnosis = lacking();
+    diagnosis.no_noise_floor = Some("1 round is too few".to_owned());
+    let detail = about(&lines(&diagnosis), "noise").detail.clone();
+    assert!(detail.starts_with("no A/A floor (1 round is too few), steal 0.3 %"), "{detail}");
     diagnosis.noise_floor = Some(NoiseFloor { metric: "cpu".into(), share: 0.009, seconds: 60.0 });
     let lines = lines(&diagnosis);
     assert!(about(&lines, "noise").detail.starts_with("A/A floor 0.9 % cpu (60 s test), steal 0.3 %"));

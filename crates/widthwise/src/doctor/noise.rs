@@ -19,7 +19,7 @@ use widthwise_measure::run::limits::Limits;
 use widthwise_measure::run::result::RunResult;
 use widthwise_measure::run::runner::{Accounting, Runner};
 use widthwise_proc::affinity;
-use widthwise_verdict::{judge, Evidence};
+use widthwise_verdict::{judge, Evidence, Verdict, FEWEST_PAIRS};
 
 use crate::interrupt;
 use crate::measured_core;
@@ -36,8 +36,8 @@ pub fn spin() {
     }
 }
 
-/// Measures for so long, and gives the detection floor of CPU time.
-pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
+/// Measures for so long, and gives the detection floor of CPU time, or why there is none.
+pub fn floor(time: Duration) -> anyhow::Result<Result<NoiseFloor, String>> {
     let own = std::env::current_exe().context("our own program")?;
     let experiment = experiment(own)?;
     let scratch = std::env::temp_dir().join(format!("widthwise-doctor-{}", std::process::id()));
@@ -76,7 +76,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
         epoch: SystemTime::now(),
     };
     let began = Instant::now();
-    let mut listener = Listener { until: began + time, rounds: Vec::new(), runs: Vec::new() };
+    let mut listener = Listener { until: began.checked_add(time), rounds: Vec::new(), runs: Vec::new() };
     let measured = comparison::measure(&plan, &mut runner, &mut listener);
     drop(runner);
     let _ = std::fs::remove_dir_all(&scratch);
@@ -90,11 +90,19 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
         rss_lag: 0,
     });
     let seconds = began.elapsed().as_secs_f64();
-    Ok(judgement
-        .verdicts
-        .iter()
-        .find_map(|verdict| verdict.floor.map(|share| (verdict.metric.name, share)))
-        .map(|(metric, share)| NoiseFloor { metric: metric.to_owned(), share, seconds }))
+    let Some(verdict) = judgement.verdicts.first() else { return Ok(Err("nothing was measured".to_owned())) };
+    Ok(match verdict.floor {
+        Some(share) => Ok(NoiseFloor { metric: verdict.metric.name.to_owned(), share, seconds }),
+        None => Err(without_floor(verdict)),
+    })
+}
+
+fn without_floor(verdict: &Verdict) -> String {
+    let reason = verdict.reason.clone().unwrap_or_else(|| "the two have no interval".to_owned());
+    match verdict.pairs < FEWEST_PAIRS {
+        true => format!("{reason}; --noise=TIME takes longer"),
+        false => reason,
+    }
 }
 
 fn experiment(own: PathBuf) -> anyhow::Result<Experiment> {
@@ -111,7 +119,8 @@ fn experiment(own: PathBuf) -> anyhow::Result<Experiment> {
 
 /// Keeps what is measured in memory, until the time is over.
 struct Listener {
-    until: Instant,
+    /// None: later than the clock can say.
+    until: Option<Instant>,
     rounds: Vec<Round>,
     runs: Vec<Run>,
 }
@@ -130,7 +139,7 @@ impl CampaignObserver for Listener {
 
     fn round_ended(&mut self, round: &Round) -> Result<Next, Infallible> {
         self.rounds.push(round.clone());
-        Ok(if Instant::now() < self.until { Next::Round } else { Next::Stop })
+        Ok(if self.until.is_none_or(|until| Instant::now() < until) { Next::Round } else { Next::Stop })
     }
 
     fn excluded(&mut self, _: &Participant, _: &Ending, reason: &str) -> Result<(), Infallible> {
