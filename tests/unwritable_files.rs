@@ -211,6 +211,19 @@ fn a_full_standard_output_is_an_error_and_a_full_standard_error_is_none() {
         );
         assert!(!printed.stderr.contains("panicked"), "{arguments}: {printed:?}");
     }
+    // What was measured is shown, and written to the files that have room.
+    let lost = lab.widthwise(&format!("{campaign} --html=/dev/full --json=out.json --csv=/dev/full"));
+    assert_eq!(lost.status, Some(1), "{lost:?}");
+    assert!(lost.stdout.contains("sound  baseline") && lab.path("out.json").exists(), "{lost:?}");
+    let full_file = "--html: /dev/full: No space left on device";
+    for words in
+        [full_file, "the campaign is complete, and `widthwise report ", " --html=FILE --csv=FILE` renders it"]
+    {
+        assert!(lost.stderr.contains(words), "{lost:?}");
+    }
+    let rendered = lab.widthwise("report --html=/dev/full");
+    assert_eq!(rendered.status, Some(1), "{rendered:?}");
+    assert!(rendered.stderr.contains(full_file), "{rendered:?}");
     let silent = output_of(lab.command(campaign).stderr(full()));
     assert_eq!(silent.status, Some(0), "{silent:?}");
     let wrong = output_of(lab.command("compare --rounds none tells.c").stderr(full()));

@@ -35,7 +35,10 @@ pub struct Doctor {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|kind_of_error| kind_of_error.to_string())
+    match duration::parse(text) {
+        Ok(time) if time.is_zero() => Err("it must be longer than nothing".to_owned()),
+        time => time.map_err(|kind_of_error| kind_of_error.to_string()),
+    }
 }
 
 impl Doctor {
@@ -49,16 +52,20 @@ impl Doctor {
         let examine = || {
             let mut diagnosis = doctor::examine();
             if let Some(time) = self.noise {
-                diagnosis.noise_floor = noise::floor(time)?;
+                match noise::floor(time)? {
+                    Ok(floor) => diagnosis.noise_floor = Some(floor),
+                    Err(reason) => diagnosis.no_noise_floor = Some(reason),
+                }
             }
             anyhow::Ok(diagnosis)
         };
         let diagnosis = interrupt::while_examining(examine)?.map_err(Failure::machine)?;
-        self.formats.write(&Found { diagnosis: &diagnosis, lines: &lines(&diagnosis) })?;
-        match self.formats.is_any() {
-            true => Ok(()),
-            false => output::print(&table(&diagnosis)),
+        let written = self.formats.write(&Found { diagnosis: &diagnosis, lines: &lines(&diagnosis) });
+        // What took long to find is not lost with a file that could not be written.
+        if !self.formats.is_any() || written.is_err() && !self.formats.is_on_stdout() {
+            output::print(&table(&diagnosis))?;
         }
+        Ok(written?)
     }
 }
 

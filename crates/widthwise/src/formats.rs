@@ -1,6 +1,6 @@
 //! The formats that a result is written in, besides the text of a terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use widthwise_report::Report;
@@ -89,22 +89,58 @@ impl Formats {
         self.files().iter().any(|(.., path)| output::is_stdout(path))
     }
 
-    /// Writes each format that is asked for.
-    pub fn write(&self, document: &impl Document) -> Result<(), Failure> {
-        if let Some(path) = &self.html {
-            output::put(path, document.html().as_bytes())?;
+    /// Writes each format that is asked for, also after one that could not be written.
+    pub fn write(&self, document: &impl Document) -> Result<(), Unwritten> {
+        let text_of = |flag: &str| -> Result<Vec<u8>, Failure> {
+            Ok(match flag {
+                "--html" => document.html().into_bytes(),
+                "--markdown" => document.markdown().into_bytes(),
+                "--json" => (document.json().map_err(Failure::machine)? + "\n").into_bytes(),
+                _ => {
+                    let mut text = Vec::new();
+                    document.csv(&mut text)?;
+                    text
+                }
+            })
+        };
+        let mut unwritten = Unwritten { flags: Vec::new(), reasons: Vec::new() };
+        for (flag, _, path) in self.files() {
+            let Some(path) = path else { continue };
+            if let Err(failure) = text_of(flag).and_then(|text| output::put(path, &text)) {
+                unwritten.flags.push(flag);
+                let flag = if path.as_os_str() != "-" { format!("{flag}: ") } else { String::new() };
+                unwritten.reasons.push(flag + failure.message());
+            }
         }
-        if let Some(path) = &self.markdown {
-            output::put(path, document.markdown().as_bytes())?;
+        if unwritten.flags.is_empty() {
+            Ok(())
+        } else {
+            Err(unwritten)
         }
-        if let Some(path) = &self.json {
-            output::put(path, (document.json().map_err(Failure::machine)? + "\n").as_bytes())?;
-        }
-        if let Some(path) = &self.csv {
-            let mut text = Vec::new();
-            document.csv(&mut text)?;
-            output::put(path, &text)?;
-        }
-        Ok(())
+    }
+}
+
+/// Formats that could not be written, because the machine failed.
+#[derive(Debug)]
+pub struct Unwritten {
+    flags: Vec<&'static str>,
+    reasons: Vec<String>,
+}
+
+impl Unwritten {
+    /// The failure of a campaign whose rounds are complete and in its folder.
+    pub fn of_campaign(self, folder: &Path) -> Failure {
+        let files: Vec<String> = self.flags.iter().map(|flag| format!(" {flag}=FILE")).collect();
+        let report = format!("widthwise report {}{}", output::word(folder), files.concat());
+        Failure::machine(format!(
+            "{}\n       the campaign is complete, and `{report}` renders it",
+            self.reasons.join("\n       ")
+        ))
+    }
+}
+
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Failure {
+        Failure::machine(unwritten.reasons.join("\n       "))
     }
 }

@@ -148,22 +148,24 @@ impl LoadedReport {
     }
 
     /// Writes the report of a campaign whose rounds have just ended: a page in its folder, the formats asked for, and the
-    /// terminal's text unless one of them is on standard output. Fails if the program or a build failed.
+    /// terminal's text unless one of them is on standard output, also where a file could not be written. Fails in that
+    /// case, and if the program or a build failed.
     pub fn publish(&self, formats: &Formats, all_metrics: bool) -> Result<(), Failure> {
         let report = self.report();
         let page = self.folder.join("report.html");
-        output::keep(&page, report.html().as_bytes())?;
-        formats.write(&report)?;
+        let kept = output::keep(&page, report.html().as_bytes());
+        let written = formats.write(&report).map_err(|unwritten| unwritten.of_campaign(&self.folder));
         if !formats.is_on_stdout() {
             let options = terminal::Options {
                 width: output::width(),
                 all_metrics,
                 palette: Palette::coloured(),
                 why: self.folder.join("heap").is_dir().then(|| "widthwise explain".to_owned()),
-                report: Some(short(&page)),
+                report: kept.is_ok().then(|| short(&page)),
             };
             output::print(&report.terminal(&options))?;
         }
+        written.and(kept)?;
         if self.has_failed() {
             return Err(Failure::reported());
         }

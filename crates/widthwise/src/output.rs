@@ -51,7 +51,7 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return ended(std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()));
     }
-    write_whole(path, bytes).map_err(|error| Failure::request(format!("{}: {error}", path.display())))
+    keep(path, bytes)
 }
 
 /// Prints text, without its colours where there is no terminal and where NO_COLOR says so.
@@ -83,9 +83,10 @@ pub fn is_stdout(path: &Option<PathBuf>) -> bool {
     path.as_ref().is_some_and(|path| path.as_os_str() == "-")
 }
 
-/// Writes a file of a campaign, completely or not at all.
+/// Writes a file, completely or not at all. That it could be written has been checked: what fails now is the machine.
 pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, bytes).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))
+    write_whole(path, bytes)
+        .map_err(|error| Failure::machine(format!("{}: {error}", bytes::shown_path(path))))
 }
 
 /// A new file takes the place of the old one when it is complete. A link stays, and its file is replaced. A device or a pipe

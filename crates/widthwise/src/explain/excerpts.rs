@@ -57,7 +57,7 @@ pub fn of(
             if let Some(path) = &path {
                 output::keep(path, html::page(page).as_bytes())?;
             }
-            Ok(html::excerpt(page, file, command))
+            Ok::<_, Failure>(html::excerpt(page, file, command))
         })?;
         excerpts.push(excerpt?);
     }
