@@ -30,7 +30,7 @@ fn typical(report: &Value, name: &str, metric: &str) -> f64 {
 fn times_and_peak_memory_need_no_privileges_and_other_metrics_have_a_reason() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
-    let report = as_nobody(&lab, &["allocate.c", "--", "0"]);
+    let report = as_nobody(&lab, &["--metric", "default,tree_charged", "allocate.c", "--", "0"]);
     // A program that allocates nothing: its peak is its own, not that of the process that started it.
     for name in ["x86-64", "i386"] {
         let peak = typical(&report, name, "max_rss");
@@ -44,6 +44,21 @@ fn times_and_peak_memory_need_no_privileges_and_other_metrics_have_a_reason() {
     assert!(missing["reason"].is_string(), "{missing}");
     let warnings = report["warnings"].to_string();
     assert!(warnings.contains("CAP_NET_ADMIN") && warnings.contains("--exit-stop"), "{warnings}");
+
+    // No rounds are made for a metric that they cannot give, and every report has its column and the reason.
+    let charged = verdict(&report, "i386", "tree_charged");
+    assert_eq!(charged["reason"], "no round of memory over time was made", "{charged}");
+    assert!(report["memory"].as_array().unwrap().is_empty(), "{report}");
+    for format in ["--all-metrics", "--markdown", "--html"] {
+        let shown = lab.widthwise(&["report", format]).stdout;
+        let shown = shown.replace('\u{a0}', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in
+            ["no data on tree charged: no round of memory", "no control group for memory could be made"]
+        {
+            assert!(shown.contains(words), "{format}: {shown}");
+        }
+        assert!(shown.matches("tree charged").count() > 1, "{format}: {shown}");
+    }
 }
 
 #[test]

@@ -16,8 +16,9 @@ use escape::{code, escaped, fenced, prose};
 fn memory_notes(comparison: &Comparison) -> Vec<String> {
     let Some(how) = memory::how(comparison) else { return Vec::new() };
     let compared = memory::compared(comparison);
-    let mut notes =
-        vec![escaped(&how), table(comparison, &memory::metrics(comparison)).trim_end().to_owned()];
+    let metrics = memory::metrics(comparison);
+    let mut notes = vec![escaped(&how), table(comparison, &metrics).trim_end().to_owned()];
+    notes.extend(memory::gaps(comparison, &metrics).iter().map(|gap| prose(&gap.line(comparison))));
     if compared.is_empty() {
         return notes;
     }

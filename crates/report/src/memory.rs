@@ -18,6 +18,7 @@ use widthwise_verdict::{Word, FEWEST_PAIRS};
 
 use crate::comparison::{Comparison, MemoryRun};
 use crate::format::{counted, duration, listed};
+use crate::report_text::{self, Gap};
 use crate::sanitize;
 
 /// The run that represents a variant.
@@ -171,18 +172,32 @@ pub fn near_peaks<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<(&'a Me
         .collect()
 }
 
-/// The requested metrics of the series, without the control group's if no group could be made.
+/// The requested metrics of the series that have a column. `--memory` requests all of them: then the control group's
+/// has none if no group could be made, and [`gaps`] say so.
 pub fn metrics(comparison: &Comparison) -> Vec<Metric> {
-    let has_group = comparison.runs.iter().any(|run| run.sample.contains_key("tree_charged"));
-    let own = comparison
-        .campaign
-        .experiment
-        .metrics
-        .iter()
-        .copied()
-        .filter(|metric| metric.family == Family::Series);
-    own.filter(|metric| has_group || metric.name != "tree_charged").collect()
+    let mut own = requested(comparison);
+    let has_group = comparison.runs.iter().any(|run| run.sample.contains_key(CHARGED));
+    if !has_group && own.len() == metric::series().len() {
+        own.retain(|metric| metric.name != CHARGED);
+    }
+    own
 }
+
+/// What the shown metrics of the series lack, and the control group's metric where it has no column.
+pub fn gaps(comparison: &Comparison, shown: &[Metric]) -> Vec<Gap> {
+    let with_column = metrics(comparison);
+    let without_column = requested(comparison).into_iter().filter(|metric| !with_column.contains(metric));
+    let all: Vec<Metric> = shown.iter().copied().chain(without_column).collect();
+    report_text::gaps(comparison, &all)
+}
+
+fn requested(comparison: &Comparison) -> Vec<Metric> {
+    let metrics = comparison.campaign.experiment.metrics.iter().copied();
+    metrics.filter(|metric| metric.family == Family::Series).collect()
+}
+
+/// The metric of the control group.
+const CHARGED: &str = "tree_charged";
 
 /// One line of the table: a name, and an amount for each portrait.
 #[derive(Debug, Clone, PartialEq)]
@@ -377,7 +392,9 @@ pub fn percent(reduction: f64) -> String {
 pub fn how(comparison: &Comparison) -> Option<String> {
     let rounds = comparison.campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
     if rounds == 0 {
-        return None;
+        // Without a control group, rounds for this metric alone are not made.
+        let is_alone = matches!(requested(comparison)[..], [only] if only.name == CHARGED);
+        return is_alone.then(|| "Memory over time: no round was made.".to_owned());
     }
     let complete: BTreeSet<u32> = comparison
         .campaign

@@ -385,7 +385,7 @@ impl Page {
         self.paragraph(&how, self.palette.strong);
         self.gap();
         let shown = self.tables_of(comparison, &metrics, &[], all_metrics);
-        for gap in report_text::gaps(comparison, &shown) {
+        for gap in memory::gaps(comparison, &shown) {
             self.paragraph(&gap.line(comparison), self.palette.faint);
         }
         let mut compared = memory::compared(comparison);

@@ -210,6 +210,31 @@ fn metrics_of_the_series_that_do_not_fit_are_named_or_shown_on_request() {
 }
 
 #[test]
+fn the_control_groups_metric_has_its_reason_and_where_it_is_named_a_column() {
+    let mut laid = laid(8);
+    laid.read_memory(6, 1.0, "libc.so.6", "fit");
+    laid.judge_in_earnest();
+    let reason = "no data on tree charged: no control group for memory can be made here";
+    let reports = |laid: &Laid| {
+        let options = terminal::Options { width: 300, ..terminal::Options::default() };
+        let page = html::render(&laid.comparison()).replace('\u{a0}', " ");
+        [terminal::render(&laid.comparison(), &options), markdown::render(&laid.comparison()), page]
+    };
+    let named = |text: &str| text.replace(reason, "").contains("tree charged");
+    for text in reports(&laid) {
+        assert!(text.contains(reason) && !named(&text), "{text}");
+    }
+    // As `--metric tree_peak,tree_charged` asks.
+    laid.experiment.metrics.retain(|metric| {
+        !metric.name.starts_with("tree_") || ["tree_peak", "tree_charged"].contains(&metric.name)
+    });
+    laid.judge_in_earnest();
+    for text in reports(&laid) {
+        assert!(text.contains(reason) && named(&text), "{text}");
+    }
+}
+
+#[test]
 fn phases_are_the_same_by_their_names_and_all_of_them_are_listed_or_counted() {
     let mut laid = read("libc.so.6", "fit");
     for run in &mut laid.memory {

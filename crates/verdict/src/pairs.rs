@@ -260,7 +260,13 @@ impl<'a> Campaign<'a> {
 
     /// Why a variant has no figure of the memory series.
     pub fn not_sampled(&self, variant: &str, metric: Metric) -> Option<String> {
-        let own = self.memory.get(variant).filter(|_| metric.family == Family::Series)?;
+        if metric.family != Family::Series {
+            return None;
+        }
+        if self.memory.is_empty() {
+            return Some("no round of memory over time was made".to_owned());
+        }
+        let own = self.memory.get(variant)?;
         let failed = own.values().find_map(|run| failure(&run.ending));
         if metric.name == "tree_charged" && failed.is_none() {
             return Some("no control group for memory can be made here".to_owned());

@@ -59,6 +59,11 @@ pub fn sample<W: CampaignObserver>(
     untimed(memory.plan, rounds, observer, run, |_| false)
 }
 
+/// Whether runs can have a control group, whose peak is a metric of its own.
+pub fn has_group(runner: &Runner) -> bool {
+    Group::begin(runner.launcher(), runner.unified()).is_some()
+}
+
 /// One run with the sampler beside it. Its sample has the figures of the series, and nothing else of it.
 fn run(
     memory: &Memory,

@@ -14,7 +14,7 @@ use super::{charts, forest, summary};
 use crate::comparison::Comparison;
 use crate::format::counted;
 use crate::memory::{self, LastReading, Line};
-use crate::{order, report_text, sanitize};
+use crate::{order, sanitize};
 
 const HEIGHT: u32 = 170;
 /// The most points of one line; more would hide each other.
@@ -28,7 +28,7 @@ const LONGEST_PHASE: usize = 18;
 pub fn section(comparison: &Comparison) -> Markup {
     let Some(how) = memory::how(comparison) else { return html! {} };
     let metrics = memory::metrics(comparison);
-    let gaps = report_text::gaps(comparison, &metrics);
+    let gaps = memory::gaps(comparison, &metrics);
     html! {
         section id="memory" {
             h2 { "Memory over time" }
