@@ -397,7 +397,10 @@ impl Layouts {
                     }
                     of
                 }
-                Type::Declared { .. } => Derived::plain(1, 0, Destructor::Unknown),
+                // Clang only declares some classes of members that it does not construct: their size and alignment are not known.
+                Type::Declared { .. } => {
+                    Derived { has_known_alignment: false, ..Derived::plain(1, 0, Destructor::Unknown) }
+                }
                 Type::Other { size, .. } => Derived::plain(1, *size, Destructor::Trivial),
             };
             self.derived.push(derived);
@@ -457,7 +460,6 @@ impl Layouts {
         let size = self.size(member.ty);
         let [least, most] = match (member.role, member.bits) {
             (_, Some(bits)) => return [bits.offset.saturating_add(bits.size).div_ceil(8); 2],
-            (Role::Base, None) if of.may_be_empty => return [0; 2],
             (_, None) if of.may_be_empty => return [0, offset.saturating_add(size)],
             // No class with a virtual table is plain data (Itanium C++ ABI, 1.1, "POD").
             (Role::Base, None) if of.is_dynamic => of.own_bytes,

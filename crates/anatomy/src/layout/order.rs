@@ -172,7 +172,7 @@ fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movabl
         return None;
     }
     let mut left = MOST_MEMBERS;
-    if !of.members.iter().all(|member| is_predictable(layouts, member, 0, &mut left)) {
+    if !of.members.iter().all(|member| is_predictable(layouts, member.role, member, 0, &mut left)) {
         return None;
     }
     let mut blocks: Vec<Block> = Vec::new();
@@ -205,25 +205,28 @@ fn movable(layouts: &Layouts, of: &Aggregate, with_empty: bool) -> Option<Movabl
     (!blocks.is_empty()).then(|| Movable { blocks, alignment: layouts.alignment_of_aggregate(of) })
 }
 
-/// Whether the rules say where a member can be. Of a base that is only declared nothing is known: gcc describes a class where its virtual
-/// table is. Two empty bases of one type have no common address, which no rule here knows. Of more than so many members and bases that
-/// are `left` nothing is said: damaged files have a class among its own bases many times.
-fn is_predictable(layouts: &Layouts, member: &Member, depth: usize, left: &mut usize) -> bool {
+/// Whether the rules say where a member can be; `of` is the role of the structure's own member. Of a base that is only declared nothing is
+/// known: gcc describes a class where its virtual table is. Two empty bases of one type have no common address, which no rule here knows:
+/// those of the structure have no prediction. Those of a field's class are in the field, whose bytes no other field has unless it is
+/// declared so, which `overlap` knows. Of more than so many members and bases that are `left` nothing is said: damaged files have a class
+/// among its own bases many times.
+fn is_predictable(layouts: &Layouts, of: Role, member: &Member, depth: usize, left: &mut usize) -> bool {
     if *left == 0 {
         return false;
     }
     *left -= 1;
     let ty = layouts.stripped(member.ty);
     let Some(class) = layouts.aggregate(ty) else { return member.role != Role::Base };
-    let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
-    if depth > 0 || member.role == Role::Base {
-        let is_of_base = |own: &&Member| !matches!(own.role, Role::Base | Role::VirtualBase);
-        if !class.members.iter().filter(is_of_base).all(|own| overlap::has_known_end(layouts, own)) {
+    let is_base = |own: &&Member| matches!(own.role, Role::Base | Role::VirtualBase);
+    if of != Role::Field {
+        let is_empty_base = member.role == Role::Base && layouts.nonvirtual_end(ty) == 0;
+        let mut own = class.members.iter().filter(|own| !is_base(own));
+        if is_empty_base || !own.all(|own| overlap::has_known_end(layouts, own)) {
             return false;
         }
     }
-    let mut bases = class.members.iter().filter(|own| matches!(own.role, Role::Base | Role::VirtualBase));
-    !is_empty_base && depth < DEEPEST && bases.all(|own| is_predictable(layouts, own, depth + 1, left))
+    let mut bases = class.members.iter().filter(is_base);
+    depth < DEEPEST && bases.all(|own| is_predictable(layouts, of, own, depth + 1, left))
 }
 
 /// A base by its place among the bases of its class, of the one that has that as a base, and so on.
@@ -324,7 +327,7 @@ fn part(layouts: &Layouts, member: &Member, offset: u64) -> Option<Part> {
     let (whole, alignment) = (size.checked_mul(8)?, alignment.checked_mul(8)?);
     let Some(bits) = member.bits else {
         let own = overlap::own_bits(layouts, member.ty)?;
-        let has_padding = own.len() > 1;
+        let has_padding = overlap::has_padding(layouts, member.ty);
         let offset = offset.checked_mul(8)?;
         return Some(Part { offset, size: whole, own, has_padding, alignment, storage: None });
     };

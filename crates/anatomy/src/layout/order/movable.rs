@@ -19,7 +19,7 @@ pub(super) struct Part {
     /// How much of that the next members cannot have: one possibility or several, ascending. All of it unless the member may overlap
     /// others.
     pub(super) own: Vec<u64>,
-    /// Whether there were several before the places were looked at.
+    /// Whether nothing but its padding is behind the last that the next members cannot have, whatever its own parts keep.
     pub(super) has_padding: bool,
     /// That of its type.
     pub(super) alignment: u64,

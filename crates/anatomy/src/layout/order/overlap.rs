@@ -28,6 +28,11 @@ pub(super) fn own_bits(layouts: &Layouts, ty: TypeId) -> Option<Vec<u64>> {
     Some(all)
 }
 
+/// Whether an object ends in padding of its own, whether its last member keeps some or not.
+pub(super) fn has_padding(layouts: &Layouts, ty: TypeId) -> bool {
+    !layouts.may_be_empty(ty) && layouts.own_bytes(ty)[1] < layouts.size(ty)
+}
+
 /// Whether the end of a base's member is known, or is one of two.
 pub(super) fn has_known_end(layouts: &Layouts, member: &Member) -> bool {
     let ty = layouts.stripped(member.ty);
@@ -81,7 +86,8 @@ pub(super) fn agree(one: &mut Movable, other: &mut Movable, partner: &[usize]) {
     }
 }
 
-/// Whether it keeps its padding, if that is known and it has some.
+/// Whether it keeps its padding, if that is known and it has some. One without may have its whole size since its last member keeps that
+/// one's.
 fn keeps(part: &Part) -> Option<bool> {
     match part.own.contains(&part.size) {
         false => Some(false),
@@ -93,7 +99,8 @@ fn keeps(part: &Part) -> Option<bool> {
 fn tell(part: &mut Part, keeps: Option<bool>) {
     let Some(keeps) = keeps.filter(|_| part.own.len() > 1) else { return };
     let size = part.size;
-    part.own.retain(|own| (*own == size) == keeps);
+    // A whole size does not tell of one without padding.
+    part.own.retain(|own| (*own == size) == keeps || !keeps && !part.has_padding);
 }
 
 /// Whether two members may come to need different places only because they, or parts of them, are of one empty class: two objects of one
