@@ -216,11 +216,16 @@ fn a_full_standard_output_is_an_error_and_a_full_standard_error_is_none() {
     assert_eq!(lost.status, Some(1), "{lost:?}");
     assert!(lost.stdout.contains("sound  baseline") && lab.path("out.json").exists(), "{lost:?}");
     let full_file = "--html: /dev/full: No space left on device";
-    for words in
-        [full_file, "the campaign is complete, and `widthwise report ", " --html=FILE --csv=FILE` renders it"]
-    {
+    for words in [
+        full_file,
+        "the campaign is complete, and `widthwise report ",
+        " --html=FILE --csv=FILE` renders the campaign",
+    ] {
         assert!(lost.stderr.contains(words), "{lost:?}");
     }
+    let failed = lab.widthwise("compare --binary false=/bin/false --run {binary} --html=/dev/full");
+    assert_eq!(failed.status, Some(1), "{failed:?}");
+    assert!(failed.stderr.contains(full_file), "beside a baseline that failed: {failed:?}");
     let rendered = lab.widthwise("report --html=/dev/full");
     assert_eq!(rendered.status, Some(1), "{rendered:?}");
     assert!(rendered.stderr.contains(full_file), "{rendered:?}");

@@ -144,8 +144,7 @@ impl Compare {
         progress.end();
         load_report::end_at_once(&folder, &ended)?;
         let reported = self.report(&folder);
-        // Why the rounds ended says more than that a variant failed, or that the report found no room either.
-        ended.and(reported)
+        load_report::outcome(ended, reported)
     }
 
     /// A new campaign's request, checked.

@@ -128,12 +128,13 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// The failure of a campaign whose rounds are complete and in its folder.
-    pub fn of_campaign(self, folder: &Path) -> Failure {
+    /// The failure of a campaign whose rounds are in its folder, all of them or, interrupted, those so far.
+    pub fn of_campaign(self, folder: &Path, is_complete: bool) -> Failure {
+        let runs = if is_complete { "the campaign is complete" } else { "the runs so far are kept" };
         let files: Vec<String> = self.flags.iter().map(|flag| format!(" {flag}=FILE")).collect();
         let report = format!("widthwise report {}{}", output::word(folder), files.concat());
         Failure::machine(format!(
-            "{}\n       the campaign is complete, and `{report}` renders it",
+            "{}\n       {runs}, and `{report}` renders the campaign",
             self.reasons.join("\n       ")
         ))
     }

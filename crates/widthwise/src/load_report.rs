@@ -154,7 +154,9 @@ impl LoadedReport {
         let report = self.report();
         let page = self.folder.join("report.html");
         let kept = output::keep(&page, report.html().as_bytes());
-        let written = formats.write(&report).map_err(|unwritten| unwritten.of_campaign(&self.folder));
+        let is_complete = self.samples.stopped.as_deref() != Some("interrupted");
+        let written =
+            formats.write(&report).map_err(|unwritten| unwritten.of_campaign(&self.folder, is_complete));
         if !formats.is_on_stdout() {
             let options = terminal::Options {
                 width: output::width(),
@@ -295,4 +297,16 @@ pub fn end_at_once(folder: &Path, ended: &Result<(), Failure>) -> Result<(), Fai
         format!("interrupted; all runs are kept in {folder}: `widthwise report {folder}` makes the report");
     let is_obeyed = ended.as_ref().is_err_and(Failure::is_interrupted);
     interrupt::end_at_once(&line, is_obeyed).map_err(Failure::machine)
+}
+
+/// How a command ends: by why its rounds ended, which says more than that a variant failed, or that the report found no
+/// room either. If the report already says that, a file that could not be written is still named.
+pub fn outcome(ended: Result<(), Failure>, reported: Result<(), Failure>) -> Result<(), Failure> {
+    match (ended, reported) {
+        (Err(ended), Err(reported)) if ended.message().is_empty() => {
+            reported.print();
+            Err(ended)
+        }
+        (ended, reported) => ended.and(reported),
+    }
 }

@@ -137,7 +137,7 @@ impl Scale {
         end_at_once(&folder, &ended)?;
         let archive = Archive::read(&folder).map_err(Failure::request)?;
         let reported = LoadedReport::new(&archive, None)?.publish(&self.formats, false);
-        ended.and(reported)
+        load_report::outcome(ended, reported)
     }
 
     fn begun(&self, topology: &Topology) -> Result<Session, Failure> {
