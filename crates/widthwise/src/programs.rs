@@ -42,11 +42,14 @@ enum Kind {
 /// What a file is that is neither a regular file nor a folder.
 pub fn special(data: &Metadata) -> Option<&'static str> {
     let kind = data.file_type();
-    match () {
-        () if kind.is_fifo() => Some("a pipe"),
-        () if kind.is_socket() => Some("a socket"),
-        () if kind.is_char_device() || kind.is_block_device() => Some("a device"),
-        () => None,
+    if kind.is_fifo() {
+        Some("a pipe")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_char_device() || kind.is_block_device() {
+        Some("a device")
+    } else {
+        None
     }
 }
 
