@@ -361,4 +361,14 @@ fn capital(sentence: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_although_its_first_word_begins_as_the_name() {
+        let sentence = "it is inconclusive whether i needs less or more CPU time";
+        assert!(capital(sentence, "i").starts_with("It is"));
+        assert_eq!(capital("i's runs", "i"), "i's runs");
+        assert_eq!(capital("i needs less", "i"), "i needs less");
+    }
+}

@@ -6,6 +6,8 @@ mod equal_counts;
 mod noise;
 #[path = "verdicts/rss_lag.rs"]
 mod rss_lag;
+#[path = "verdicts/wording.rs"]
+mod wording_tests;
 #[path = "verdicts/x32_runtime.rs"]
 mod x32_runtime;
 

@@ -18,7 +18,7 @@ use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
 use super::source_line::{
-    adds, allocating_calls, asks_for_a_sum, hands_on, mentions, Mention, Named, Requested,
+    allocating_calls, asks_for_a_sum, asks_for_more, hands_on, mentions, Mention, Named, Requested,
 };
 use super::tails;
 use crate::certainty::Certainty;
@@ -134,7 +134,7 @@ impl CallSites {
             let Some(mut line_call) = self.line_call(origin, place) else { continue };
             let mut found = self.candidates_of(place, origin, files, &mut line_call);
             // With a header before them, they are no array of what the line asks for.
-            if self.inner_lines(origin, place).iter().flatten().any(|line| adds(line)) {
+            if self.inner_lines(origin, place).iter().flatten().any(|line| asks_for_more(line)) {
                 found.retain(|found| found.is_object(&origin.values));
             }
             // What a wrapper's unit has for variables says little of what its callers ask for.
@@ -170,6 +170,8 @@ impl CallSites {
         line_call.calls = line.as_deref().map_or(0, allocating_calls);
         let has_sum = mentions.iter().any(Mention::is_in_a_sum);
         let is_whole_block = has_sum || line_call.calls > mentions.len().max(1);
+        // Another of the line's calls may ask for as much.
+        let is_one_of_sums = has_sum && line_call.calls > 1;
         // So is a block of another size than that of the objects, where the line says how many they are.
         let counts: Option<Vec<Counts>> = mentions.iter().map(Mention::counts).collect();
         let counts = counts.filter(|counts| !counts.is_empty());
@@ -181,9 +183,8 @@ impl CallSites {
         let mut fitting: Vec<(Mention, Vec<Found>)> = Vec::new();
         for mention in mentions {
             let mut found = mentioned(&mention, &targets, origin, files);
-            // Another of the line's calls may ask for as much.
-            found.retain(|_| !mention.is_in_a_sum() || line_call.calls < 2);
             found.retain(|found| match mention.counts() {
+                _ if is_one_of_sums && mention.is_in_a_sum() => false,
                 Some(counts) => found.is_one_of(counts, &origin.values),
                 None => !is_whole_block || found.is_object(&origin.values),
             });
@@ -214,8 +215,7 @@ impl CallSites {
         let mut constructors = 0;
         named.retain(|found| {
             constructors += usize::from(found.source == Source::Constructor);
-            let is_of_call = !has_sum || line_call.calls < 2;
-            (found.source != Source::Constructor || constructors == 1) && may_be(found) && is_of_call
+            (found.source != Source::Constructor || constructors == 1) && may_be(found) && !is_one_of_sums
         });
         found.extend(named);
         if found.iter().all(|found| found.certainty < Certainty::High) {

@@ -112,13 +112,40 @@ fn allocates(name: &str) -> bool {
 
 /// Whether a call in the line asks for a sum of bytes: of such a block, no type's size is a factor.
 pub fn asks_for_a_sum(line: &str) -> bool {
+    let is_sum = |arguments: &[&str]| matches!(arguments, [only] if adds(only));
+    arguments_of_calls(&without_texts(line), is_sum).any(|is_sum| is_sum)
+}
+
+/// Whether a call in the line that allocates asks for a sum of bytes in one of its arguments.
+pub fn asks_for_more(line: &str) -> bool {
+    let has_sum = |arguments: &[&str]| arguments.iter().any(|one| adds(one));
+    arguments_of_calls(&without_texts(line), has_sum).any(|has_sum| has_sum)
+}
+
+/// Whether a line hands the size on that its function is asked for: each call in it that allocates has words as arguments.
+pub fn hands_on(line: &str) -> bool {
+    let is_word =
+        |one: &&str| one.trim().replace("->", ".").chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
     let code = without_texts(line);
-    let is_sum = |open| match arguments(&code, open)[..] {
-        [(_, only)] => matches!(product_end(only), End::Sum(_)),
-        _ => false,
-    };
-    let mut calls = called(&code);
-    calls.any(is_sum)
+    let mut calls =
+        arguments_of_calls(&code, |arguments| arguments.iter().all(|one| is_word(&one))).peekable();
+    calls.peek().is_some() && calls.all(|are_words| are_words)
+}
+
+/// What holds of the arguments of each call that allocates.
+fn arguments_of_calls<'c>(
+    code: &'c str,
+    holds: impl Fn(&[&str]) -> bool + 'c,
+) -> impl Iterator<Item = bool> + 'c {
+    called(code).map(move |open| {
+        let arguments: Vec<&str> = arguments(code, open).into_iter().map(|(_, argument)| argument).collect();
+        holds(&arguments)
+    })
+}
+
+/// Whether an argument is a sum.
+fn adds(argument: &str) -> bool {
+    matches!(product_end(argument), End::Sum(_))
 }
 
 /// What a line allocates, once for each call. Comments and texts are not looked at. `is_pointer` says which variables are pointers, and
@@ -288,23 +315,6 @@ fn asks_once(code: &str, (mut low, mut high): (usize, usize), is_called: &impl F
         };
         return is_called(name) && arguments(code, open).iter().enumerate().all(is_no_count);
     }
-}
-
-/// Whether a call in the line that allocates asks for a sum of bytes in one of its arguments.
-pub fn adds(line: &str) -> bool {
-    let code = without_texts(line);
-    let is_sum = |open| arguments(&code, open).iter().any(|(_, one)| matches!(product_end(one), End::Sum(_)));
-    let mut calls = called(&code);
-    calls.any(is_sum)
-}
-
-/// Whether a line hands the size on that its function is asked for: each call in it that allocates has words as arguments.
-pub fn hands_on(line: &str) -> bool {
-    let code = without_texts(line);
-    let is_word = |argument: &str| argument.trim().chars().all(|c| c.is_alphanumeric() || "_.->".contains(c));
-    let mut calls = called(&code).peekable();
-    calls.peek().is_some()
-        && calls.all(|open| arguments(&code, open).iter().all(|(_, argument)| is_word(argument)))
 }
 
 /// The round bracket around what follows this text, in the same statement.
@@ -626,6 +636,19 @@ mod tests {
             ["x = xalloc(n);", "x = calloc(n + 1, 8);", "x = xalloc((n + 1) * 8) + 1;", "x = xalloc(a->n);"]
         {
             assert!(!asks_for_a_sum(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_hands_on_what_it_is_asked_for_or_asks_for_more() {
+        for line in ["p = malloc(n);", "return calloc(count, self->size);", "p = realloc(p, a.n)"] {
+            assert!(hands_on(line) && !asks_for_more(line), "{line}");
+        }
+        for line in ["p = malloc(n-1);", "p = malloc(n + HEADER);", "p = calloc(1, sizeof(a) + n * k);"] {
+            assert!(!hands_on(line) && asks_for_more(line), "{line}");
+        }
+        for line in ["p = malloc(2 * n);", "p = malloc(ROUND(n));", "n = 3;"] {
+            assert!(!hands_on(line) && !asks_for_more(line), "{line}");
         }
     }
 

@@ -99,7 +99,7 @@ fn keeps(part: &Part) -> Option<bool> {
 fn tell(part: &mut Part, keeps: Option<bool>) {
     let Some(keeps) = keeps.filter(|_| part.own.len() > 1) else { return };
     let size = part.size;
-    // A whole size does not tell of one without padding.
+    // A whole size says nothing of a part without padding.
     part.own.retain(|own| (*own == size) == keeps || !keeps && !part.has_padding);
 }
 

@@ -1,50 +1,14 @@
-use super::*;
-use std::collections::BTreeMap;
+//! The words, digits and sentences of verdicts.
+
+use crate::campaign;
 use widthwise_experiment::metric;
-use widthwise_experiment::model::{
-    Estimator, FlagSet, Judging, Launch, Origin, OutputCheck, Program, Stopping, Thp, Variant,
-};
+use widthwise_experiment::model::{Estimator, Judging};
+use widthwise_experiment::Experiment;
+use widthwise_verdict::wording::{interval, percent, promise, sentence, share, summary};
+use widthwise_verdict::{Judgement, Verdict, Word};
 
 fn experiment() -> Experiment {
-    let variant = |name: &str| Variant {
-        name: name.to_owned(),
-        abi: None,
-        compiler: None,
-        flags: FlagSet {
-            name: "-O2".to_owned(),
-            cflags: String::new(),
-            cxxflags: String::new(),
-            ldflags: String::new(),
-            profile_guided: false,
-            train: None,
-        },
-        allocator: "glibc".to_owned(),
-        thp: Thp::System,
-        environment: BTreeMap::new(),
-        kernel: Default::default(),
-        binary: None,
-    };
-    Experiment {
-        program: Program {
-            name: "tree".to_owned(),
-            origin: Origin::Binaries { files: BTreeMap::new() },
-            run: "{binary}".to_owned(),
-        },
-        variants: ["x86-64", "x32", "i386"].map(variant).to_vec(),
-        baseline: "x86-64".to_owned(),
-        metrics: ["cpu", "max_rss"].iter().filter_map(|name| metric::find(name)).collect(),
-        launch: Launch::default(),
-        check: OutputCheck::default(),
-        stopping: Stopping::default(),
-        warmup: 0,
-        memory: 0,
-        judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
-        order: widthwise_experiment::schedule::Order::Random,
-        cache_model: Default::default(),
-        kvm: false,
-        layouts: 0,
-        seed: 1,
-    }
+    campaign::experiment(&["x32", "i386"], &["cpu", "max_rss"])
 }
 
 fn verdict(name: &str, variant: &str, ratio: f64, low: f64, high: f64) -> Verdict {
@@ -146,14 +110,6 @@ fn an_inconclusive_sentence_gives_the_interval_and_the_floor() {
 }
 
 #[test]
-fn a_sentence_begins_with_a_capital_although_its_first_word_begins_as_the_name() {
-    let sentence = "it is inconclusive whether i needs less or more CPU time";
-    assert!(capital(sentence, "i").starts_with("It is"));
-    assert_eq!(capital("i's runs", "i"), "i's runs");
-    assert_eq!(capital("i needs less", "i"), "i needs less");
-}
-
-#[test]
 fn the_control_has_an_a_a_difference_and_no_word() {
     for word in [Word::NoDifference, Word::Inconclusive] {
         let control = Verdict { word, ..verdict("cpu", "x86-64 control", 1.001, 0.997, 1.005) };
@@ -231,10 +187,6 @@ fn a_sentence_without_a_verdict_gives_the_reason() {
 fn the_confidence_text_names_the_confidence_the_risk_and_the_comparisons() {
     let experiment = |confidence| Experiment {
         judging: Judging { confidence, equal_within: 0.01, estimator: Estimator::Paired },
-        order: widthwise_experiment::schedule::Order::Random,
-        cache_model: Default::default(),
-        kvm: false,
-        layouts: 0,
         ..experiment()
     };
     let judgement = |comparisons| Judgement {
