@@ -276,6 +276,9 @@ fn kept(name: &str, noun: &str, unit: Unit, family: Family, about: &'static str)
     metric
 }
 
+/// The metric of the memory series that a run's control group has, which not every machine allows.
+pub const OF_GROUP: &str = "tree_charged";
+
 /// The metrics of the memory series.
 pub fn series() -> Vec<Metric> {
     METRICS.iter().filter(|metric| metric.family == Family::Series).collect()

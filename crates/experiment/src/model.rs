@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::abi::Abi;
 use crate::cache_model::CacheModel;
 use crate::kernel::Kernel;
-use crate::metric::{Family, Metric};
+use crate::metric::{self, Family, Metric};
 use crate::role::{control_of, Role};
 use crate::schedule::Order;
 use crate::source::Language;
@@ -282,6 +282,16 @@ impl Experiment {
     /// The name of the A/A control: the baseline measured a second time, which sets the detection floor.
     pub fn control(&self) -> String {
         control_of(&self.baseline)
+    }
+
+    /// The metrics of the memory series that it asks for.
+    pub fn series(&self) -> Vec<Metric> {
+        self.metrics.iter().copied().filter(|metric| metric.family == Family::Series).collect()
+    }
+
+    /// Whether the control group's is the only one of these: without such a group, rounds yield nothing that was asked for.
+    pub fn needs_group(&self) -> bool {
+        matches!(self.series()[..], [only] if only.name == metric::OF_GROUP)
     }
 
     /// Whether a variant of it runs on an emulated machine.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use widthwise_experiment::memory::{
     reduction, Class, Level, Reading, Series, Totals, AT_PEAK, BRIEF_NS, NEAR_PEAK,
 };
-use widthwise_experiment::metric::{self, Family};
+use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Reading as Amount, RoundKind, Run};
 use widthwise_experiment::Metric;
 use widthwise_verdict::wording::share;
@@ -175,10 +175,10 @@ pub fn near_peaks<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<(&'a Me
 /// The requested metrics of the series that have a column. `--memory` requests all of them: then the control group's
 /// has none if no group could be made, and [`gaps`] say so.
 pub fn metrics(comparison: &Comparison) -> Vec<Metric> {
-    let mut own = requested(comparison);
-    let has_group = comparison.runs.iter().any(|run| run.sample.contains_key(CHARGED));
+    let mut own = comparison.campaign.experiment.series();
+    let has_group = comparison.runs.iter().any(|run| run.sample.contains_key(metric::OF_GROUP));
     if !has_group && own.len() == metric::series().len() {
-        own.retain(|metric| metric.name != CHARGED);
+        own.retain(|metric| metric.name != metric::OF_GROUP);
     }
     own
 }
@@ -186,18 +186,11 @@ pub fn metrics(comparison: &Comparison) -> Vec<Metric> {
 /// What the shown metrics of the series lack, and the control group's metric where it has no column.
 pub fn gaps(comparison: &Comparison, shown: &[Metric]) -> Vec<Gap> {
     let with_column = metrics(comparison);
-    let without_column = requested(comparison).into_iter().filter(|metric| !with_column.contains(metric));
+    let without_column =
+        comparison.campaign.experiment.series().into_iter().filter(|metric| !with_column.contains(metric));
     let all: Vec<Metric> = shown.iter().copied().chain(without_column).collect();
     report_text::gaps(comparison, &all)
 }
-
-fn requested(comparison: &Comparison) -> Vec<Metric> {
-    let metrics = comparison.campaign.experiment.metrics.iter().copied();
-    metrics.filter(|metric| metric.family == Family::Series).collect()
-}
-
-/// The metric of the control group.
-const CHARGED: &str = "tree_charged";
 
 /// One line of the table: a name, and an amount for each portrait.
 #[derive(Debug, Clone, PartialEq)]
@@ -393,7 +386,7 @@ pub fn how(comparison: &Comparison) -> Option<String> {
     let rounds = comparison.campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
     if rounds == 0 {
         // Without a control group, rounds for this metric alone are not made.
-        let is_alone = matches!(requested(comparison)[..], [only] if only.name == CHARGED);
+        let is_alone = comparison.campaign.experiment.needs_group();
         return is_alone.then(|| "Memory over time: no round was made.".to_owned());
     }
     let complete: BTreeSet<u32> = comparison

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use widthwise_experiment::metric::Family;
+use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Run, Source};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
@@ -268,7 +268,7 @@ impl<'a> Campaign<'a> {
         }
         let own = self.memory.get(variant)?;
         let failed = own.values().find_map(|run| failure(&run.ending));
-        if metric.name == "tree_charged" && failed.is_none() {
+        if metric.name == metric::OF_GROUP && failed.is_none() {
             return Some("no control group for memory can be made here".to_owned());
         }
         Some(failed.unwrap_or_else(|| {

@@ -1,8 +1,7 @@
 //! The memory series: how many rounds of it are still to be made.
 
 use widthwise_archive::ArchiveError;
-use widthwise_experiment::metric::Family;
-use widthwise_experiment::{Experiment, Metric};
+use widthwise_experiment::Experiment;
 use widthwise_measure::passes::memory::{self, Memory};
 use widthwise_measure::plan::Plan;
 use widthwise_measure::rounds::{End, RoundsError};
@@ -22,9 +21,7 @@ pub fn sample(
     if rounds == 0 || plan.participants.is_empty() {
         return Ok(End::Enough);
     }
-    let metrics: Vec<Metric> =
-        experiment.metrics.iter().copied().filter(|metric| metric.family == Family::Series).collect();
-    if matches!(metrics[..], [only] if only.name == "tree_charged") && !memory::has_group(runner) {
+    if experiment.needs_group() && !memory::has_group(runner) {
         let text = "no control group for memory could be made, and no other metric of memory over time was asked for: \
                     its rounds were not made";
         recorder.archive.warn(text).map_err(RoundsError::Observer)?;
@@ -36,6 +33,7 @@ pub fn sample(
         .filter(|long| !long.is_zero())
         .map_or(String::new(), |long| format!(", for some {}", duration(long)));
     recorder.says(&format!("reading memory over time in {}{long}", counted(rounds as usize, "more round")));
-    let memory = Memory { plan, first_round: recorder.archive.next_round(), rounds, metrics };
+    let memory =
+        Memory { plan, first_round: recorder.archive.next_round(), rounds, metrics: experiment.series() };
     memory::sample(&memory, runner, recorder)
 }

@@ -128,7 +128,7 @@ pub fn hands_on(line: &str) -> bool {
         |one: &&str| one.trim().replace("->", ".").chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
     let code = without_texts(line);
     let mut calls =
-        arguments_of_calls(&code, |arguments| arguments.iter().all(|one| is_word(&one))).peekable();
+        arguments_of_calls(&code, |arguments| arguments.iter().all(|one| is_word(one))).peekable();
     calls.peek().is_some() && calls.all(|are_words| are_words)
 }
 
