@@ -127,8 +127,7 @@ pub fn hands_on(line: &str) -> bool {
     let is_word =
         |one: &&str| one.trim().replace("->", ".").chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
     let code = without_texts(line);
-    let mut calls =
-        arguments_of_calls(&code, |arguments| arguments.iter().all(|one| is_word(one))).peekable();
+    let mut calls = arguments_of_calls(&code, |arguments| arguments.iter().all(is_word)).peekable();
     calls.peek().is_some() && calls.all(|are_words| are_words)
 }
 
