@@ -69,14 +69,14 @@ fn has_failed(comparison: &Comparison, run: &MemoryRun) -> bool {
     of_run(comparison, run).is_some_and(|of_run| of_run.ending != Ending::Done)
 }
 
+/// The numbers of the memory rounds that are complete.
+fn complete_rounds(comparison: &Comparison) -> BTreeSet<u32> {
+    let rounds = comparison.campaign.rounds.iter();
+    rounds.filter(|round| round.kind == RoundKind::Memory).map(|round| round.number).collect()
+}
+
 fn of_complete_rounds<'a>(comparison: &Comparison<'a>, variant: &str) -> Vec<&'a MemoryRun> {
-    let complete: BTreeSet<u32> = comparison
-        .campaign
-        .rounds
-        .iter()
-        .filter(|round| round.kind == RoundKind::Memory)
-        .map(|round| round.number)
-        .collect();
+    let complete = complete_rounds(comparison);
     let all: &'a [MemoryRun] = comparison.memory;
     all.iter().filter(|run| run.variant == variant && complete.contains(&run.round)).collect()
 }
@@ -383,19 +383,13 @@ pub fn percent(reduction: f64) -> String {
 
 /// How memory was read, in a sentence or two; none if it was not.
 pub fn how(comparison: &Comparison) -> Option<String> {
-    let rounds = comparison.campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
-    if rounds == 0 {
+    let complete = complete_rounds(comparison);
+    if complete.is_empty() {
         // Without a control group, rounds for this metric alone are not made.
         let is_alone = comparison.campaign.experiment.needs_group();
         return is_alone.then(|| "Memory over time: no round was made.".to_owned());
     }
-    let complete: BTreeSet<u32> = comparison
-        .campaign
-        .rounds
-        .iter()
-        .filter(|round| round.kind == RoundKind::Memory)
-        .map(|round| round.number)
-        .collect();
+    let rounds = complete.len();
     let runs: Vec<&Series> =
         comparison.memory.iter().filter(|run| complete.contains(&run.round)).map(|run| &run.series).collect();
     let per = |count: fn(&Series) -> u64| {
