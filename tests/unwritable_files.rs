@@ -17,6 +17,15 @@ fn a_file_in_place_of_the_folder_of_campaigns_is_refused() {
 }
 
 #[test]
+fn a_current_folder_that_was_deleted_is_named() {
+    let lab = Laboratory::new();
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" compare /bin/true";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_widthwise")]).current_dir(lab.path(""));
+    output_of(&mut shell).refuses(1, &["the current folder: ", "change to one that exists"]);
+}
+
+#[test]
 fn a_read_only_folder_is_refused_and_reports_can_be_written_elsewhere() {
     let lab = with_campaign();
     let owned = lab.path("owned");

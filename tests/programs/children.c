@@ -1,7 +1,9 @@
 /* Known truth: K children (argument 1), each of which touches M MiB (argument 2) and burns T ms of CPU time
  * (argument 3). Argument 4: `wait` (the default), `ignore` (SIGCHLD is ignored: no wait), `daemon` (each
- * child is orphaned, in a session of its own, and ends before the parent does) or `linger` (as daemon, but it
- * sleeps on). */
+ * child is orphaned, in a session of its own, and ends before the parent does), `linger` (as daemon, but it
+ * sleeps on), or the path of a `cgroup.procs` (as ignore, but each child first moves to that control group).
+ */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,8 @@ int main(int argc, char **argv) {
     int done[2];
     if (pipe(done))
         return 1;
-    if (!strcmp(mode, "ignore"))
+    int moves = mode[0] == '/';
+    if (moves || !strcmp(mode, "ignore"))
         signal(SIGCHLD, SIG_IGN);
     for (long i = 0; i < count; i++)
         if (fork() == 0) {
@@ -39,6 +42,8 @@ int main(int argc, char **argv) {
                 _exit(0);
             if (orphan)
                 setsid();
+            if (moves && write(open(mode, O_WRONLY), "0", 1) != 1)
+                _exit(1);
             work(mebibytes, milliseconds);
             if (!strcmp(mode, "linger")) {
                 close(done[0]);

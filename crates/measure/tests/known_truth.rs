@@ -4,6 +4,7 @@ mod fixture;
 #[path = "../../../tests/laboratory/outcomes.rs"]
 mod outcomes;
 
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -235,6 +236,34 @@ fn children_that_are_never_waited_for_are_counted() {
     assert_eq!(cpu.source, Source::Cgroup);
     assert!(result.remarks.iter().any(|text| text.contains("nobody waits for")), "{:?}", result.remarks);
     assert_eq!(value(&result, "processes"), 4.0);
+}
+
+#[test]
+fn the_cpu_time_of_such_children_in_another_control_group_is_a_lower_bound_by_taskstats() {
+    if !is_root() {
+        return outcomes::skipped("control groups and taskstats take root");
+    }
+    let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+    let Some(mount) = mounts.into_iter().find(|mount| mount.join("cgroup.procs").exists()) else {
+        return outcomes::skipped("no control groups of version 2");
+    };
+    let other = mount.join(format!("widthwise-known-truth-{}", std::process::id()));
+    fs::create_dir(&other).unwrap();
+    let result =
+        Bench::new().run("children", &["3", "0", "40", other.join("cgroup.procs").to_str().unwrap()]);
+    fs::remove_dir(&other).unwrap();
+    assert_eq!(result.ending, Ending::Done);
+    let cpu = result.sample["cpu"];
+    assert!((110e6..200e6).contains(&cpu.value), "{cpu:?} of 120 ms");
+    assert_eq!((cpu.source, cpu.upper), (Source::Taskstats, Some(f64::INFINITY)));
+    for name in ["user", "system"] {
+        assert_eq!(result.sample[name].upper, Some(f64::INFINITY), "{name}");
+    }
+    assert!(
+        result.remarks.iter().any(|text| text.contains("times and switches have only a lower bound")),
+        "{:?}",
+        result.remarks
+    );
 }
 
 #[test]

@@ -79,6 +79,8 @@ pub struct Process {
     pub peak_virtual: u64,
     /// CPU time over its threads, in nanoseconds.
     pub cpu_ns: u64,
+    /// `cpu_ns` is a sum of the scheduler's, not of ticks: never above the truth.
+    pub is_exact: bool,
     /// Page faults that needed no disk, over its threads.
     pub minor_faults: u64,
     /// Page faults that waited for a disk, over its threads.
@@ -412,7 +414,7 @@ pub fn take(
 
 /// Combines the exits of a process.
 fn process(life: &Life, exits: &[Exit]) -> Process {
-    let mut process = Process { pid: life.number, ..Process::default() };
+    let mut process = Process { pid: life.number, is_exact: true, ..Process::default() };
     for exit in life.exits.iter().map(|&place| &exits[place]) {
         if process.comm.is_empty() || exit.pid == exit.tgid {
             process.comm.clone_from(&exit.comm);
@@ -420,6 +422,7 @@ fn process(life: &Life, exits: &[Exit]) -> Process {
         process.max_rss = process.max_rss.max(exit.max_rss);
         process.peak_virtual = process.peak_virtual.max(exit.peak_virtual);
         process.cpu_ns += exit.cpu_ns;
+        process.is_exact &= exit.is_exact;
         process.minor_faults += exit.minor_faults;
         process.major_faults += exit.major_faults;
         process.voluntary_switches += exit.voluntary_switches;

@@ -13,6 +13,7 @@ use widthwise_experiment::{
 };
 
 use crate::failure::Failure;
+use crate::output::current_folder;
 use crate::programs::{self, is_spec};
 
 // The program, its variants and how they are run. (Not a doc comment: clap would use it as the verb's help.)
@@ -155,7 +156,7 @@ impl Arguments {
         &self,
         further: impl FnOnce(&mut Request) -> Result<(), RequestError>,
     ) -> Result<Request, Failure> {
-        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let here = current_folder()?;
         let (from_file, spec_folder) = match self.programs.as_slice() {
             [program] if is_spec(program) => read_spec(&bytes::path(program), &here)?,
             _ => (Request::default(), here.clone()),

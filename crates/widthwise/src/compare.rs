@@ -44,7 +44,7 @@ use crate::interrupt;
 use crate::load_report::{self, LoadedReport};
 use crate::measured_core;
 use crate::micro;
-use crate::output::{self, short};
+use crate::output::{self, current_folder, short};
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session;
@@ -151,7 +151,7 @@ impl Compare {
     fn begun(&self) -> Result<Session, Failure> {
         self.arguments.name_something("compare")?;
         let mut request = self.arguments.request(|request| self.question.say(request))?;
-        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let here = current_folder()?;
         micro::complete(&mut request, &here.join(&self.archive))?;
         refuse_words_of_scale(&request)?;
         let compilers = session::compilers(&request);

@@ -109,6 +109,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     })
 }
 
+/// The current folder, which may have been deleted.
+pub fn current_folder() -> Result<PathBuf, Failure> {
+    let failed = |error| Failure::machine(format!("the current folder: {error}: change to one that exists"));
+    std::env::current_dir().map_err(failed)
+}
+
 /// A path as the user would type it.
 pub fn short(path: &Path) -> String {
     std::env::current_dir()

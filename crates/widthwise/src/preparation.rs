@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::machines;
 use crate::micro;
-use crate::output::short;
+use crate::output::{current_folder, short};
 use crate::preparation::randomized_layouts::Wanted;
 use crate::preparation::ready::Ready;
 use crate::preparation::runs_folder::RunsFolder;
@@ -75,7 +75,7 @@ impl WorkDirectories {
         named: &Path,
         jobs: Option<usize>,
     ) -> Result<WorkDirectories, Failure> {
-        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let here = current_folder()?;
         let root = match resumed {
             Some(campaign) => campaign.parent().map_or_else(|| here.clone(), Path::to_owned),
             None => here.join(named),

@@ -17,7 +17,7 @@ use widthwise_measure::program;
 
 use crate::environment;
 use crate::failure::Failure;
-use crate::output::short;
+use crate::output::{current_folder, short};
 use crate::programs;
 
 /// The default compiler and those that a request names, or all.
@@ -92,7 +92,7 @@ pub fn variant_rows(experiment: &Experiment) -> Vec<VariantRow> {
 /// Missing files are an error of the request, reported before anything is created: the source or the finished binaries,
 /// the program of the run command (if it is known before a build), the inputs, the working directory.
 pub fn check_files(request: &Request) -> Result<(), Failure> {
-    let here = &std::env::current_dir().map_err(Failure::machine)?;
+    let here = &current_folder()?;
     let there = |location: &SourceLocation, path: &Path| match std::fs::metadata(here.join(path)) {
         Ok(data) => Ok(data),
         Err(error) => Err(Failure::request(format!("{location}: {}: {error}", bytes::shown_path(path)))),

@@ -15,7 +15,9 @@ use crate::run::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::run::limits::Limits;
 use crate::run::reported;
 use crate::run::result::{RunError, RunResult};
-use crate::run::sample::{add_unwaited, began_at, has_unwaited, left_working, sample, Remarks};
+use crate::run::sample::{
+    add_unwaited, began_at, has_unwaited, left_working, of_whole_group, sample, Remarks,
+};
 use crate::run::x32_account::{self, Accounts};
 use widthwise_proc::cgroup::{Cgroup, Usage};
 use widthwise_proc::taskstats::{self, Exit, Listener, Process};
@@ -433,6 +435,7 @@ impl Runner {
         let used = self.cgroup.unified().map(|_| reply.group.since(used_before));
         let used = used.filter(|used| !used.is_zero());
         let unwaited = has_unwaited(&reply, tree.as_deref(), used);
+        let used = of_whole_group(used, tree.as_deref());
         let refused = (reply.refused_forks > refused_before).then(|| self.cgroup.reached_limit());
         let remarks = Remarks {
             reply: &reply,

@@ -10,11 +10,13 @@ use crate::run::launcher::Reply;
 use widthwise_proc::clock;
 use widthwise_proc::taskstats::Process;
 
+/// By more than this and 2 % do two accounts of CPU time differ if one of them lacks a process. Of a process with a wait, the
+/// control group has a microsecond more than `rusage`: the last of its exit. A child takes 0.1 ms or more.
+const CLEAR: Duration = Duration::from_micros(200);
+
 /// Whether children that nobody waited for (SIGCHLD ignored) ended in a run: no `rusage` includes them. `None`: nothing
 /// says so. `group` is the CPU time of the run's control group.
 pub(crate) fn has_unwaited(reply: &Reply, tree: Option<&[Process]>, group: Option<Duration>) -> Option<bool> {
-    // Of a process with a wait, the group has a microsecond more: the last of its exit. A child takes 0.1 ms or more.
-    const CLEAR: Duration = Duration::from_micros(200);
     if let Some(tree) = tree {
         // Every process has page faults, and both accounts have each of them: the last are before the exit is reported.
         let faults: u64 = tree.iter().map(|process| process.minor_faults + process.major_faults).sum();
@@ -22,6 +24,18 @@ pub(crate) fn has_unwaited(reply: &Reply, tree: Option<&[Process]>, group: Optio
     }
     let waited = reply.user + reply.system;
     group.filter(|used| *used > waited + CLEAR + waited / 50).map(|_| true)
+}
+
+/// The CPU time that taskstats report, without that of the ends of processes: a lower bound. `None` if it counts ticks.
+fn reported_time(tree: Option<&[Process]>) -> Option<Duration> {
+    let tree = tree.filter(|tree| tree.iter().all(|process| process.is_exact))?;
+    Some(Duration::from_nanos(tree.iter().map(|process| process.cpu_ns).sum()))
+}
+
+/// The CPU time of the run's control group, if it has all: not if taskstats report more, since processes moved to another group.
+pub(crate) fn of_whole_group(group: Option<Duration>, tree: Option<&[Process]>) -> Option<Duration> {
+    let reported = reported_time(tree).unwrap_or_default();
+    group.filter(|used| reported <= *used + CLEAR + *used / 50)
 }
 
 /// Adds the CPU time of such children that the control group has. Whether it is user time is not known.
@@ -49,7 +63,11 @@ pub(crate) fn add_unwaited(
     let missing = group.map(|used| used.saturating_sub(waited));
     match missing {
         Some(missing) => sample.insert("cpu", Reading::whole(time(waited + missing), Source::Cgroup)),
-        None => sample.insert("cpu", open(time(waited), Source::Rusage)),
+        None => {
+            let reported = reported_time(tree).filter(|reported| *reported > waited);
+            let least = reported.map(|reported| open(time(reported), Source::Taskstats));
+            sample.insert("cpu", least.unwrap_or_else(|| open(time(waited), Source::Rusage)))
+        }
     };
     for (name, known) in [("user", reply.user), ("system", reply.system)] {
         let reading = match missing {
@@ -209,7 +227,9 @@ impl Remarks<'_> {
                     "CPU time (by the cgroup) and page faults (by taskstats) include them, switches do not"
                 }
                 (true, false) => "CPU time (by the cgroup) includes them, page faults and switches do not",
-                (false, _) => "page faults (by taskstats) include them, times and switches do not",
+                (false, _) => {
+                    "page faults (by taskstats) include them, times and switches have only a lower bound"
+                }
             };
             remarks.push(format!("has children that nobody waits for: {known}"));
         }
