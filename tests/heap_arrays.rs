@@ -98,6 +98,51 @@ fn what_is_behind_an_object_in_its_block_is_known_where_it_is_as_much_in_both_ab
     }
 }
 
+/// The size of a class is a multiple of that of its base in both ABIs.
+#[test]
+fn an_object_whose_size_is_in_a_table_of_classes_is_no_array_of_its_base() {
+    let lab = Laboratory::new();
+    lab.write(
+        "classes.c",
+        "#include <stdlib.h>\n\
+         struct base { struct base *next; void *class; };\n\
+         struct counter { struct base base; long count, limit; };\n\
+         struct list { struct base base; void **all; long used; struct base *first; long room; };\n\
+         struct class { const char *name; size_t size; };\n\
+         enum { PAIR = 2 * sizeof(void *) };\n\
+         static struct class classes[] = {{\"counter\", sizeof(struct counter)}, {\"list\", sizeof(struct list)}};\n\
+         struct base *all; void **rows; long **columns; struct base *several;\n\
+         __attribute__((noinline)) void *take(void *pool, size_t size) { (void)pool; return malloc(size); }\n\
+         __attribute__((noinline)) void zeroed(struct class *c) { struct base *o = calloc(1, c->size); o->next = all; all = o; }\n\
+         __attribute__((noinline)) void plain(struct class *c) { struct base *o = malloc(c->size); o->next = all; all = o; }\n\
+         __attribute__((noinline)) void taken(struct class *c) { struct base *o; o = take(all, c->size); o->next = all; all = o; }\n\
+         __attribute__((noinline)) void by_size(size_t size) { struct base *o = malloc(size); o->next = all; all = o; }\n\
+         __attribute__((noinline)) void row(int n) { void **o = calloc(n, sizeof *o); o[0] = rows; rows = o; }\n\
+         __attribute__((noinline)) void column(size_t size) { long **o = malloc(size); o[0] = (long *)columns; columns = o; }\n\
+         __attribute__((noinline)) void objects(int n) { struct base *o = malloc(n * PAIR); o->next = several; several = o; }\n\
+         int main(void) {\n\
+             for (int i = 0; i < 1000; i++) {\n\
+                 zeroed(&classes[0]);\n\
+                 plain(&classes[i % 2]);\n\
+                 taken(&classes[1]);\n\
+                 by_size(sizeof(struct list));\n\
+                 row(3);\n\
+                 column((2 + i % 3) * sizeof(void *));\n\
+                 objects(5);\n\
+             }\n\
+             return !all;\n\
+         }\n",
+    );
+    let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "classes.c", "-O1", abi));
+    let json = explained(&lab, &a, &b);
+    sums_are_exact(&json);
+    let context = format!("{:#}", json["types"]["types"]);
+    // A product and several sizes show arrays.
+    for (name, number) in [("base", 5 * COUNT), ("void*", 3 * COUNT), ("long int*", 2999)] {
+        assert_eq!(objects(&json, name), [number; 2], "{name} {context}");
+    }
+}
+
 /// Its blocks have several sizes, and its name is that of an allocating function: its callers are the sites.
 #[test]
 fn a_constructor_that_is_taken_for_a_wrapper_names_the_type_of_its_objects() {

@@ -23,6 +23,7 @@ mod origin;
 mod pairs;
 pub mod program_types;
 mod receiver;
+mod several;
 mod side;
 mod source;
 mod source_line;

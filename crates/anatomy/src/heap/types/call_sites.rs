@@ -17,9 +17,11 @@ use super::named_types::{is_known, is_unresolved, named_in_source, structure, Sh
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
 use super::receiver::{continues, receives, returns};
+use super::several::{may_be_array, Requests};
 use super::source_line::{
     allocating_calls, asks_for_a_sum, asks_for_more, hands_on, mentions, Mention, Named, Requested,
 };
+use super::source_text::without_texts;
 use super::tails;
 use crate::certainty::Certainty;
 use crate::function_name::without_parameters;
@@ -34,7 +36,7 @@ const LONGEST_LINE: usize = 4096;
 /// No source is larger.
 const LARGEST_SOURCE: u64 = 64 << 20;
 /// A statement has no more lines before that of its call.
-const MOST_LINES: usize = 4;
+const MOST_LINES: u32 = 4;
 /// More types that are possible are not listed.
 const MOST_CANDIDATES: usize = 16;
 
@@ -161,7 +163,7 @@ impl CallSites {
         line_call: &mut LineCall,
     ) -> Vec<Found> {
         let Some(code) = self.code_around(place, origin, files) else { return Vec::new() };
-        let CodeAround { call: call_code, targets, line, statement, mentions } = code;
+        let CodeAround { call: call_code, targets, line, statement, mentions, requests } = code;
         let names: Vec<&str> = mentions.iter().filter_map(Mention::type_name).collect();
         let has_unknown = names.iter().any(|name| !is_known(name, files));
         let is_open = has_unknown || names.iter().any(|name| is_unresolved(name, files));
@@ -175,11 +177,7 @@ impl CallSites {
         // So is a block of another size than that of the objects, where the line says how many they are.
         let counts: Option<Vec<Counts>> = mentions.iter().map(Mention::counts).collect();
         let counts = counts.filter(|counts| !counts.is_empty());
-        let is_array = |mention: &Mention| {
-            matches!(mention.amount, Requested::NewArray | Requested::Any)
-                || mention.counts().is_some_and(|counts| counts != [1, 1])
-        };
-        let may_be_array = line.is_none() || mentions.iter().any(is_array);
+        let may_be_array = line.is_none() || requests.name_array;
         let mut fitting: Vec<(Mention, Vec<Found>)> = Vec::new();
         for mention in mentions {
             let mut found = mentioned(&mention, &targets, origin, files);
@@ -202,7 +200,7 @@ impl CallSites {
             return best(found, &origin.values);
         }
         let sizes = self.requested.get(&call_code).copied().unwrap_or_default();
-        let request = Request { sizes, statement: statement.as_deref(), has_unknown };
+        let request = Request { sizes, statement: statement.as_deref(), has_unknown, requests: &requests };
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
         let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
@@ -250,9 +248,47 @@ impl CallSites {
         let mentions = line
             .as_deref()
             .map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets), is_called));
-        let mentions = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
+        let mentions: Vec<Mention> = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
         let statement = self.statement(&frame, module.as_deref());
-        Some(CodeAround { call, targets, line, statement, mentions })
+        let requests = Requests {
+            own: self.whole_call(&frame, module.as_deref()),
+            name_array: mentions.iter().any(may_be_array),
+            around: match line.as_deref().is_some_and(hands_on) {
+                true => self.lines_around(origin, place).unwrap_or_default(),
+                false => Vec::new(),
+            },
+        };
+        Some(CodeAround { call, targets, line, statement, mentions, requests })
+    }
+
+    /// The lines that call the function of a place, if all are known.
+    fn lines_around(&mut self, origin: &Origin, (at, frame): Place) -> Option<Vec<String>> {
+        let next = |call: &Call, frame: usize| Some((call.frames.get(frame)?.clone(), call.module.clone()));
+        let own = next(origin.calls.get(at)?, frame + 1);
+        let inner = || origin.calls.get(at + 1).and_then(|call| next(call, 0));
+        let around = match own.or_else(inner) {
+            Some(one) => vec![Some(one)],
+            None => origin.around.values().map(|call| next(call, 0)).collect(),
+        };
+        let line = |one: Option<(Frame, Option<Rc<str>>)>| {
+            let (frame, module) = one?;
+            self.line(&frame, module.as_deref())
+        };
+        around.into_iter().map(line).collect()
+    }
+
+    /// The line of a call with those behind it that its brackets continue in, without comments.
+    fn whole_call(&mut self, frame: &Frame, module: Option<&str>) -> String {
+        let mut whole = String::new();
+        for behind in 0..=MOST_LINES {
+            let line = frame.line.map(|line| line.saturating_add(behind));
+            let Some(line) = self.line(&Frame { line, ..frame.clone() }, module) else { break };
+            whole = whole + &without_texts(&line) + "\n";
+            if whole.matches('(').count() <= whole.matches(')').count() {
+                break;
+            }
+        }
+        whole
     }
 
     /// The types of which each block may be one object with a tail: those that a sum in the line names, and those of what receives the
@@ -304,6 +340,8 @@ struct CodeAround {
     statement: Option<String>,
     /// The types that the line names.
     mentions: Vec<Mention>,
+    /// What the source says of a number of elements.
+    requests: Requests,
 }
 
 impl CodeAround {
@@ -350,8 +388,12 @@ impl CodeAround {
 
     fn may_receive(&self, target: &Target) -> bool {
         use Evidence::{DeclaredHere, Member, Result, Variable};
-        let request =
-            Request { sizes: Sizes::default(), statement: self.statement.as_deref(), has_unknown: false };
+        let request = Request {
+            sizes: Sizes::default(),
+            statement: self.statement.as_deref(),
+            has_unknown: false,
+            requests: &self.requests,
+        };
         let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
         is_kind && request.is_received_by(target, false)
     }
@@ -471,6 +513,8 @@ struct Request<'r> {
     statement: Option<&'r str>,
     /// Whether the line names a type that the debug information does not have: compilers leave out those whose size alone is used.
     has_unknown: bool,
+    /// What the source says of a number of elements.
+    requests: &'r Requests,
 }
 
 impl Request<'_> {
@@ -499,8 +543,11 @@ fn by_evidence(
         _ => Source::Variables,
     };
     let fit = fitting(target, origin, files, source)?;
-    if source == Source::Variables && !request.is_received_by(target, fit.is_exact) {
-        return None;
+    if source == Source::Variables {
+        let is_array = || request.requests.show_array(&fit.found, request.sizes, files);
+        if !request.is_received_by(target, fit.is_exact) || !fit.is_exact && !is_array() {
+            return None;
+        }
     }
     // A call that requests several sizes allocates for callers with types of their own.
     let is_one_size = !request.sizes.are_several();

@@ -41,6 +41,8 @@ pub struct Origin {
     /// Frames whose functions may say what they allocate: the site's, and if that function has an allocating function's name,
     /// the next of the program's own outside of it.
     pub callers: Vec<(usize, usize)>,
+    /// The calls around the last one of `calls`, for all blocks.
+    pub around: FxHashMap<CodeAddress, Call>,
     /// The site, without values.
     pub site: Site,
     /// How much.
@@ -78,16 +80,22 @@ pub(crate) fn origins(
     let mut known: FxHashMap<Vec<CodeAddress>, usize> = FxHashMap::default();
     let mut calls: FxHashMap<CodeAddress, Call> = FxHashMap::default();
     for (stack, values) in values.at_peak() {
-        let (mut inner, mut callers) = inner_calls(stacks, stack, symbols, program, chunk_lines, &mut calls);
+        let (mut inner, mut callers, outer) =
+            inner_calls(stacks, stack, symbols, program, chunk_lines, &mut calls);
         leave_out_callers_of_pools(&mut inner, &mut callers, program);
         let key: Vec<CodeAddress> = inner.iter().map(|call| call.code).collect();
         match known.get(&key) {
-            Some(index) => origins[*index].values.add(&values),
+            Some(index) => {
+                origins[*index].values.add(&values);
+                origins[*index].around.extend(outer.map(|call| (call.code, call)));
+            }
             None => {
                 known.insert(key, origins.len());
                 let frames: Vec<&Frame> = inner.iter().flat_map(|call| call.frames.iter()).collect();
                 let site = site::of_frames(&frames, Values::default(), program);
-                origins.push(Origin { calls: inner, own: callers.first().copied(), callers, site, values });
+                let own = callers.first().copied();
+                let around = outer.map(|call| (call.code, call)).into_iter().collect();
+                origins.push(Origin { calls: inner, own, callers, around, site, values });
             }
         }
     }
@@ -116,6 +124,7 @@ fn leave_out_callers_of_pools(calls: &mut Vec<Call>, callers: &mut Vec<(usize, u
     calls.truncate(pool.0 + 1);
 }
 
+/// The calls up to the last caller, the callers, and the call around these.
 fn inner_calls(
     stacks: &Stacks,
     stack: StackId,
@@ -123,17 +132,21 @@ fn inner_calls(
     program: &Program,
     chunk_lines: &FxHashSet<SiteKey>,
     known: &mut FxHashMap<CodeAddress, Call>,
-) -> (Vec<Call>, Vec<(usize, usize)>) {
+) -> (Vec<Call>, Vec<(usize, usize)>, Option<Call>) {
     let mut inner: Vec<Call> = Vec::new();
     let mut callers = Vec::new();
     let mut at = stack;
-    while let Some((code, outer)) = stacks.call(at).filter(|_| inner.len() < MOST_CALLS) {
+    let mut call_of = |code: CodeAddress| -> Call {
         let call = known.entry(code).or_insert_with(|| {
             let path = code.module.and_then(|module| stacks.path(module));
             let (frames, columns) = symbols.frames_and_columns(path, code.address);
             let file = code.module.and_then(|module| stacks.file(module));
             Call { code, module: file.map(Rc::from), frames: frames.into(), columns: columns.into() }
         });
+        call.clone()
+    };
+    while let Some((code, outer)) = stacks.call(at).filter(|_| inner.len() < MOST_CALLS) {
+        let call = call_of(code);
         let number = inner.len();
         inner.push(call.clone());
         for (frame, own) in call.frames.iter().enumerate().filter(|(_, frame)| site::is_own(frame, program)) {
@@ -141,10 +154,11 @@ fn inner_calls(
             let is_pool =
                 || chunk_lines.contains(&site::of_frames(&[own], Values::default(), program).own_key());
             if callers.len() >= MOST_CALLERS || !is_allocator(&own.function) || is_pool() {
-                return (inner, callers);
+                let around = stacks.call(outer).map(|(code, _)| call_of(code));
+                return (inner, callers, around);
             }
         }
         at = outer;
     }
-    (inner, callers)
+    (inner, callers, None)
 }

@@ -99,7 +99,7 @@ pub fn allocating_calls(line: &str) -> usize {
 }
 
 /// The brackets that open the arguments of calls that allocate.
-fn called(code: &str) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn called(code: &str) -> impl Iterator<Item = usize> + '_ {
     code.match_indices('(').map(|(open, _)| open).filter(|open| allocates(last_word(&code[..*open])))
 }
 
@@ -332,7 +332,7 @@ fn opening_bracket(before: &str) -> Option<usize> {
 }
 
 /// The arguments behind an opening bracket, each with its place; nothing if the bracket is not closed in the line.
-fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
+pub(super) fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
     let (mut depth, mut begin, mut found) = (0usize, open + 1, Vec::new());
     for (at, c) in code[open + 1..].char_indices().map(|(at, c)| (open + 1 + at, c)) {
         match c {
