@@ -39,3 +39,33 @@ fn what_containers_allocate_for_types_of_an_anonymous_namespace_has_its_type_alt
     // One more buffer may live at the peak of the one than at that of the other.
     assert!(one["difference"].as_i64().is_some_and(|bytes| bytes.abs() < 100), "{one:#}");
 }
+
+#[test]
+fn a_block_that_is_known_to_be_larger_than_the_object_at_its_beginning_has_no_type_without_the_objects_size()
+{
+    let lab = Laboratory::new();
+    lab.write(
+        "larger.cpp",
+        "#include <cstdlib>\n#include <new>\n\
+         struct Shape { virtual ~Shape() {} virtual double area() const { return 0; } long id = 0; };\n\
+         struct Circle : Shape { double r = 1; void *tag = nullptr; double area() const override { return r; } };\n\
+         Shape *last[2];\n\
+         __attribute__((noinline)) void header() {\n  void *p = malloc(sizeof(Circle) + 50 * sizeof(double));\n  last[0] = new (p) Circle;\n}\n\
+         __attribute__((noinline)) void several() {\n  void *p = malloc(64 * sizeof(Circle));\n  last[1] = new (p) Circle;\n}\n\
+         int main() {\n  for (int i = 0; i < 1000; i++) header(), several();\n  return last[0]->area() != last[1]->area();\n}\n",
+    );
+    let of = |options| {
+        let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "larger.cpp", options, abi));
+        let json = explained(&lab, &a, &b);
+        sums_are_exact(&json);
+        let rows = json["types"]["types"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["name"] == "Circle")
+    };
+    assert_eq!(of("-O2 -g1"), None, "the line asks for more");
+    let row = of("-O2 -g0").unwrap();
+    let parts = row["parts"].as_array().unwrap();
+    assert!(
+        row["certainty"] == "medium" && parts.iter().all(|part| part["is_explained"] == false),
+        "{row:#}"
+    );
+}

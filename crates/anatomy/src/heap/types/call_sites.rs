@@ -222,7 +222,11 @@ impl CallSites {
                 .and_then(|(module, call)| self.constructed.get(&module)?.get(&call.address).cloned());
             let class = class.and_then(|class| by_virtual_table(&class, origin, files));
             // What is stored at the block's beginning says nothing of the rest.
-            found.extend(class.filter(|class| may_be_array || class.is_object(&origin.values)));
+            let is_larger = has_sum || is_sum || requests.name_array;
+            found.extend(class.filter(|class| match class.has_size_of_blocks() {
+                true => !is_larger,
+                false => may_be_array || class.is_object(&origin.values),
+            }));
         }
         best(found, &origin.values)
     }
@@ -570,7 +574,8 @@ fn by_evidence(
     Some(fit.of(certainty))
 }
 
-/// The class whose virtual table the block gets. Without debug information its size is that of the blocks, where all have one.
+/// The class whose virtual table the block gets. Without debug information its size is not known, and that of the blocks stands for it, where
+/// all have one.
 fn by_virtual_table(class: &str, origin: &Origin, files: &[Rc<ProgramTypes>]) -> Option<Found> {
     let target =
         Target { name: class.to_owned(), size: None, variable: String::new(), evidence: Evidence::Call };

@@ -138,6 +138,7 @@ impl Division {
         let cause = match names::type_name_key(&a.name) {
             _ if bytes == 0 => return Rc::from([]),
             _ if a.id.is_some() != b.id.is_some() => layout::Cause::Unknown,
+            _ if a.has_size_of_blocks() || b.has_size_of_blocks() => layout::Cause::Unknown,
             name if name.ends_with(['*', '&']) || name.contains("*)(") => layout::Cause::Pointers,
             name if files_a.iter().any(|file| file.is_pointer(&name)) => layout::Cause::Pointers,
             name if name == "long" || name == "unsigned long" => layout::Cause::Longs,

@@ -69,6 +69,11 @@ impl Found {
         (values.sizes.are_multiples(each, tail.offset) && bytes.is_multiple_of(each)).then(|| bytes / each)
     }
 
+    /// Whether the size is that of the blocks, which the object is at the beginning of: that of the object is not known.
+    pub fn has_size_of_blocks(&self) -> bool {
+        self.source == Source::VirtualTable && self.id.is_none()
+    }
+
     /// Whether each of these blocks is one object.
     pub fn is_object(&self, values: &Values) -> bool {
         self.cookie == 0 && self.objects(values) == Some(values.peak_count)

@@ -123,7 +123,7 @@ impl TypedSide {
             return;
         }
         let without =
-            "only classes with virtual functions and what libraries allocate have types, none has a layout";
+            "only classes with virtual functions and what libraries allocate have types, none has a layout or a known size";
         self.remarks.push(match (file.layouts.units, unread.as_slice()) {
             (0, _) => format!("{program} has no debug information: {without} (build it with -g)"),
             (_, []) => format!("{program} has debug information without types: {without} (build it with -g)"),
