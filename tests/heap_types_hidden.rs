@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::heap_types::{explained, recorded, sums_are_exact, ABIS, COUNT};
+use crate::heap_types::{explained, objects, recorded, sums_are_exact, ABIS, COUNT};
 use crate::laboratory::Laboratory;
 
 #[test]
@@ -68,4 +68,32 @@ fn a_block_that_is_known_to_be_larger_than_the_object_at_its_beginning_has_no_ty
         row["certainty"] == "medium" && parts.iter().all(|part| part["is_explained"] == false),
         "{row:#}"
     );
+}
+
+#[test]
+fn memory_that_is_an_argument_of_a_constructor_is_no_object_of_its_class() {
+    let lab = Laboratory::new();
+    lab.write(
+        "views.cpp",
+        "#include <cstdlib>\n#include <new>\n\
+         struct View { void *p; size_t n, cap; View(void *q, size_t k) : p(q), n(k), cap(k) { last = *this; } View() = default; static View last; };\n\
+         View View::last;\n\
+         struct Handle { void *p; int refs; explicit Handle(void *q); };\n\
+         __attribute__((noinline)) Handle::Handle(void *q) : p(q), refs(1) {}\n\
+         struct Node { Node *next; long key; explicit Node(long k); };\n\
+         Node *nodes;\n\
+         __attribute__((noinline)) Node::Node(long k) : next(nodes), key(k) { nodes = this; }\n\
+         static const size_t widths[] = {sizeof(View), sizeof(Handle), sizeof(Node)};\n\
+         __attribute__((noinline)) View make(size_t k) { return View(malloc(k), k); }\n\
+         __attribute__((noinline)) void use(size_t k) { Handle h(malloc(k)); *(void **)h.p = nodes; nodes = (Node *)h.p; }\n\
+         __attribute__((noinline)) void placed(size_t k) { new (malloc(k)) Node(7); }\n\
+         int main() {\n  for (int i = 0; i < 1000; i++) { make(widths[0]); use(widths[1]); placed(widths[2]); }\n  return !nodes;\n}\n",
+    );
+    let [a, b] = [ABIS[0], ABIS[2]].map(|abi| recorded(&lab, "gcc", "views.cpp", "-O2", abi));
+    let json = explained(&lab, &a, &b);
+    sums_are_exact(&json);
+    let context = format!("{:#}", json["types"]["types"]);
+    for (name, number) in [("View", 0), ("Handle", 0), ("Node", COUNT)] {
+        assert_eq!(objects(&json, name), [number; 2], "{name} {context}");
+    }
 }

@@ -175,8 +175,9 @@ fn decide(a: &mut Blocks, b: &mut Blocks) {
                 n_a.checked_mul(b.values.peak_count) == n_b.checked_mul(a.values.peak_count)
             });
             let is_of_variable = |found: &Found| found.source == Source::Variables;
-            let has_own_size = |found: &Found| !is_of_variable(found) && !found.has_size_of_blocks();
-            let is_medium = |found: &Found| found.certainty == Certainty::Medium && has_own_size(found);
+            let is_of_size = |found: &Found| is_of_variable(found) || found.source == Source::Constructor;
+            let is_own = |found: &Found| !is_of_size(found) && !found.has_size_of_blocks();
+            let is_medium = |found: &Found| found.certainty == Certainty::Medium && is_own(found);
             // Both found it without the other, and a wrong type would not fit two layouts. One that variables alone name would: all
             // structures of as many words do. So would one whose size is not known.
             let is_alone = common.len() <= 1;

@@ -16,7 +16,7 @@ use super::model::Source;
 use super::named_types::{is_known, is_unresolved, named_in_source, structure, Shape};
 use super::origin::{Call, Origin};
 use super::program_types::ProgramTypes;
-use super::receiver::{continues, receives, returns};
+use super::receiver::{constructs, continues, receives, returns};
 use super::several::{may_be_array, Requests};
 use super::source_line::{
     allocating_calls, asks_for_a_sum, asks_for_more, hands_on, mentions, Mention, Named, Requested,
@@ -556,7 +556,13 @@ fn by_evidence(
     // A call that requests several sizes allocates for callers with types of their own.
     let is_one_size = !request.sizes.are_several();
     let certainty = match (target.evidence, fit.is_exact) {
-        (Evidence::Call, _) | (Evidence::Constructor, true) => Certainty::High,
+        (Evidence::Call, _) => Certainty::High,
+        // The memory may be an argument of the constructor.
+        (Evidence::Constructor, true) => match request.statement.map(constructs) {
+            Some(true) => Certainty::High,
+            Some(false) => return None,
+            None => Certainty::Medium,
+        },
         // A temporary, a member or a base, of which any size is a multiple.
         (Evidence::Constructor, false) | (Evidence::TemplateParameter, _) => return None,
         (Evidence::Global, false) => return None,

@@ -1,7 +1,8 @@
 //! What a statement of the source gives the result of its call to.
 
-use super::source_text::is_word;
-use super::source_text::without_texts;
+use super::source_line::called;
+use super::source_text::{is_word, last_word, without_texts};
+use crate::names::closing_bracket;
 
 /// Whether the code gives a variable or a member of that name what a call returns: `node *n = get(8)`, `list->head = get(8)`,
 /// `n{get(8)}`, `all.push_back(get(8))`, `get(&n, 8)`; and not `n->text = get(8)` or `get(n)`.
@@ -52,6 +53,25 @@ pub fn returns(code: &str) -> bool {
     code.match_indices("return").any(|(at, word)| is_word(&code, at, word.len()))
 }
 
+/// Whether the code constructs an object in the memory that it allocates: by `new T(…)`, where no other call in it allocates, or by `new (p) T`
+/// with what such a call returns. Of `View(malloc(n), n)`, the memory is an argument of the constructor.
+pub fn constructs(code: &str) -> bool {
+    let code = without_texts(code);
+    let words = code.match_indices("new").map(|(at, _)| at).filter(|at| is_word(&code, *at, 3));
+    let (operators, made): (Vec<usize>, Vec<usize>) =
+        words.partition(|at| last_word(&code[..*at]) == "operator");
+    let calls: Vec<usize> = called(&code).chain(operators).collect();
+    let is_there = |at: &usize| {
+        let behind = code[at + 3..].trim_start();
+        let place = behind.starts_with('(').then(|| closing_bracket(behind)).flatten();
+        let Some(inside) = place.map(|close| &behind[1..close]) else { return calls.is_empty() };
+        let begin = code.len() - behind.len() + 1;
+        let is_inside = |call: &usize| (begin..begin + inside.len()).contains(call);
+        calls.is_empty() || calls.iter().any(is_inside) || receives(&code, last_word(inside))
+    };
+    made.iter().any(is_there)
+}
+
 /// Whether a statement that the line belongs to began before it, as the line before shows.
 pub fn continues(before: &str) -> bool {
     let code = without_texts(before);
@@ -94,6 +114,34 @@ mod tests {
         }
         assert!(!receives("n = get(8);", ""));
         assert!(returns("if (a) return get(8);") && !returns("returned = get(8);"));
+    }
+
+    #[test]
+    fn an_object_is_constructed_in_the_memory_that_its_line_allocates_by_new_alone() {
+        for code in [
+            "return new View(p, 8);",
+            "v = new (std::nothrow) View;",
+            "v = ::new (room(8)) View(1);",
+            "v = new (malloc(8)) View(1);",
+            "v = new (::operator new(8)) View;",
+            "void *p = malloc(8); v = new (p) View;",
+            "void *p = malloc(8); v = new (static_cast<void *>(p)) View;",
+        ] {
+            assert!(constructs(code), "{code}");
+        }
+        for code in [
+            "return View(malloc(k), k);",
+            "Handle h(malloc(k));",
+            "all.emplace_back(malloc(k), k);",
+            "return View(operator new(k), k);",
+            "return new View(malloc(k), k);",
+            "v = new (q) View(malloc(k), k);",
+            "return View(take(k), k);",
+            "renew(k); // new View",
+            "",
+        ] {
+            assert!(!constructs(code), "{code}");
+        }
     }
 
     #[test]
