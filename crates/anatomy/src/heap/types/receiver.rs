@@ -67,7 +67,9 @@ pub fn constructs(code: &str) -> bool {
         let Some(inside) = place.map(|close| &behind[1..close]) else { return calls.is_empty() };
         let begin = code.len() - behind.len() + 1;
         let is_inside = |call: &usize| (begin..begin + inside.len()).contains(call);
-        calls.is_empty() || calls.iter().any(is_inside) || receives(&code, last_word(inside))
+        calls.is_empty()
+            || calls.iter().any(is_inside)
+            || receives(&code, last_word(inside.trim_end_matches([')', ' '])))
     };
     made.iter().any(is_there)
 }
