@@ -4,6 +4,7 @@ use crate::heap::{listed, record};
 use crate::heap_types::{explained, recorded, remarks, sums_are_exact, ABIS};
 use crate::laboratory::{output_of, unfolded, Laboratory};
 use serde_json::Value;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -105,6 +106,60 @@ fn the_allocators_headers_of_stripped_programs_are_known() {
     for options in [["-O1 -s", "-O1 -s"], ["-O1", "-O1 -s"]] {
         assert_eq!(of(options), known, "{options:?}");
     }
+}
+
+/// Of glibc a block has one word before it; an allocator with classes of sizes has none, and of another one it is not known.
+#[test]
+fn headers_are_divided_from_rounding_only_for_allocators_that_are_known() {
+    const COUNT: u64 = 2000;
+    let lab = Laboratory::new();
+    lab.write(
+        "sized.c",
+        "#include <stdlib.h>\nstruct sized { struct sized *next; char text[123]; };\nstatic struct sized *all;\n\
+         int main(void) {\n    for (int i = 0; i < 2000; i++) {\n        struct sized *one = malloc(sizeof *one);\n\
+         one->next = all;\n        all = one;\n    }\n    return 0;\n}\n",
+    );
+    lab.program("own_allocator.c");
+    lab.gcc("-g -O1 sized.c -o sized");
+    lab.gcc("-g -O1 -w -fno-builtin -shared -fPIC own_allocator.c -o libown.so");
+    let own = lab.path("libown.so");
+    let jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    let of = |name: &str, preloaded: &[(&str, &str)]| {
+        let log = lab.path(name);
+        std::fs::rename(&record(&lab, "./sized", preloaded)[0], &log).unwrap();
+        log
+    };
+    let glibc = of("glibc.log", &[]);
+    let of_classes = of("jemalloc.log", &[("LD_PRELOAD", jemalloc)]);
+    let unknown = of("own.log", &[("LD_PRELOAD", own.to_str().unwrap())]);
+    let explained = |a: &Path, b: &Path| {
+        let command = ["explain", a.to_str().unwrap(), b.to_str().unwrap()];
+        let json = lab.widthwise(&[&command[..], &["--json"]].concat()).json();
+        let sized =
+            json["types"]["types"].as_array().unwrap().iter().find(|row| row["type"] == "sized").cloned();
+        let parts: Vec<(String, u64, u64)> = sized.unwrap()["allocator"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| {
+                (
+                    part["rule"].as_str().unwrap().to_owned(),
+                    part["a"].as_u64().unwrap(),
+                    part["b"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        (parts, unfolded(&lab.widthwise(&command).stdout))
+    };
+    let part = |rule: &str, a: u64, b: u64| (rule.to_owned(), a * COUNT, b * COUNT);
+    // 136 + 8 → 144 of glibc, 136 → 160 of jemalloc.
+    let (parts, text) = explained(&glibc, &of_classes);
+    assert_eq!(parts, [part("allocator's headers", 8, 0), part("allocator's rounding", 0, 24)]);
+    assert!(text.contains("a block of sized needs 136 + 8 → 144 bytes, and 136 → 160"), "{text}");
+    let (parts, text) = explained(&glibc, &unknown);
+    assert_eq!(parts.len(), 1, "{parts:?}");
+    assert_eq!((parts[0].0.as_str(), parts[0].1), ("allocator's headers and rounding", 8 * COUNT), "{text}");
+    assert!(text.contains("allocator's headers and rounding ("), "{text}");
 }
 
 #[test]

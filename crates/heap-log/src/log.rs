@@ -153,6 +153,26 @@ pub struct Header {
     pub program: String,
 }
 
+/// Files of allocators that keep blocks of one size together, so that no block has a header: the description is the page's or the
+/// segment's. Builds for debugging have other names.
+const WITHOUT_HEADERS: [&str; 4] =
+    ["libjemalloc.so", "libmimalloc.so", "libtcmalloc.so", "libtcmalloc_minimal.so"];
+
+impl Header {
+    /// Bytes of the allocator's own before each block; none where they are not known.
+    pub fn block_header(&self) -> Option<u64> {
+        let file = self.allocator.rsplit('/').next().unwrap_or_default();
+        let has_none = |name: &&str| {
+            file.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        match self.glibc {
+            // malloc/malloc.c, malloc_chunk.
+            true => Some(u64::from(self.word)),
+            false => WITHOUT_HEADERS.iter().any(|name| has_none(&name)).then_some(0),
+        }
+    }
+}
+
 /// The faults of a file, up to a limit; the rest of the file is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {

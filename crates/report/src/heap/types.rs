@@ -225,22 +225,17 @@ impl Explanation<'_> {
     /// What the allocator uses beside the requested bytes, and its rule for the type that differs most.
     fn allocator_sentence(&self, types: &TypedHeap, rows: &[TypeRow]) -> Option<String> {
         self.b?;
-        let parts = types.allocator();
+        let mut parts = types.allocator();
         let difference: i64 = parts.iter().map(AllocatorPart::bytes).sum();
         if parts.is_empty() || (difference.unsigned_abs() as f64) < FLOOR {
             return None;
         }
-        let of = |rule| {
-            let part = parts.iter().find(|part| part.rule == rule)?;
-            Some(format!(
-                "{} {rule} ({} → {})",
-                signed(i128::from(part.bytes())),
-                bytes(part.a),
-                bytes(part.b)
-            ))
+        parts.sort_by_key(|part| part.rule);
+        let of = |part: &AllocatorPart| {
+            let (change, rule) = (signed(i128::from(part.bytes())), part.rule);
+            format!("{change} {rule} ({} → {})", bytes(part.a), bytes(part.b))
         };
-        let each: Vec<String> =
-            [AllocatorRule::Header, AllocatorRule::Rounding].into_iter().filter_map(of).collect();
+        let each: Vec<String> = parts.iter().map(of).collect();
         let rules: Vec<(String, bool)> = rows.iter().filter_map(rule_of).collect();
         let example = rules.iter().find(|(_, is_rule)| *is_rule).or(rules.first());
         let example = example.map_or(String::new(), |(rule, _)| format!("; {rule}"));
@@ -319,18 +314,23 @@ struct Shown<'r> {
     small: Vec<&'r TypeRow>,
 }
 
-/// `72 + 8 → 80 bytes, and 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size. Else the mean of the
-/// chunks, and that it is one: glibc gives a block the rest of a chunk that is too small for another one.
+/// `72 + 8 → 80 bytes, and 40 + 4 → 48`: how the allocator rounds the blocks of a type that are all of one size, `72 → 80` where it has no
+/// header before them or that is not known. Else the mean of the chunks, and that it is one: glibc gives a block the rest of a chunk that is
+/// too small for another one.
 fn rule_of(row: &TypeRow) -> Option<(String, bool)> {
     let one = |amount: &Amount, header: u64| {
         // A mean may be the size of no block.
         let (values, size) = (&amount.values, amount.values.sizes.only()?);
         need(size, header, values.peak_chunk_bytes, values.peak_count)
     };
-    let headers = row.allocator.iter().find(|part| part.rule == AllocatorRule::Header)?;
+    if row.allocator.is_empty() {
+        return None;
+    }
+    let headers = row.allocator.iter().find(|part| part.rule == AllocatorRule::Header);
+    let [of_a, of_b] = headers.map_or([0, 0], |part| [part.a, part.b]);
     let header = |sum: u64, amount: &Amount| sum.checked_div(amount.values.peak_count);
-    let (a, a_is_rule) = one(&row.a, header(headers.a, &row.a)?)?;
-    let (b, b_is_rule) = one(&row.b, header(headers.b, &row.b)?)?;
+    let (a, a_is_rule) = one(&row.a, header(of_a, &row.a)?)?;
+    let (b, b_is_rule) = one(&row.b, header(of_b, &row.b)?)?;
     let name = short_type(row.ty.as_ref()?);
     let is_rule = a_is_rule && b_is_rule;
     let mean = if is_rule { "" } else { " in the mean" };
@@ -350,7 +350,8 @@ fn need(size: u64, header: u64, chunk_bytes: u64, count: u64) -> Option<(String,
         chunk % PAGE == 0 || chunk.checked_shr(chunk.trailing_zeros()).is_none_or(|bits| bits < 16);
     let is_rule =
         count == 1 || chunk_bytes.is_multiple_of(count) && is_multiple && (over < ALIGNMENT || is_class);
-    Some((format!("{size} + {header} → {chunk}"), is_rule))
+    let with_header = if header == 0 { String::new() } else { format!(" + {header}") };
+    Some((format!("{size}{with_header} → {chunk}"), is_rule))
 }
 
 fn amount_json(amount: &Amount) -> Value {
@@ -410,5 +411,6 @@ mod tests {
             assert_eq!(found, Some((format!("8176 + 8 → {mean}"), false)));
         }
         assert_eq!(need(8176, 8, 0, 0), None);
+        assert_eq!(need(10_240_000, 0, 10_485_760, 1), Some(("10240000 → 10485760".to_owned(), true)));
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use widthwise_anatomy::heap::broken;
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
-use widthwise_anatomy::heap::{symbols, Composition, LogFile, Profile, StackValues, Stacks, Symbols};
+use widthwise_anatomy::heap::{symbols, Composition, Header, LogFile, Profile, StackValues, Stacks, Symbols};
 use widthwise_measure::passes::heap::{self, Recording};
 use widthwise_report::explanation::memory::Allocated;
 use widthwise_report::heap::{typical, ProcessSums, RecordingSums, RssSummary, Side};
@@ -51,8 +51,8 @@ pub struct Addresses {
     pub stacks: Stacks,
     /// What each stack allocated.
     pub values: StackValues,
-    /// Bytes of a pointer of the program.
-    pub word: u64,
+    /// Bytes of the allocator's own before each block; none where they are not known.
+    pub block_header: Option<u64>,
 }
 
 /// One recording, read.
@@ -181,14 +181,21 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     side.remarks.extend(remarks::unread(&mut symbols.unread));
     let main = processes.iter().map(|process| &process.header).find(|one| file_name(&one.program) == program);
     let file = Path::new(main.map_or("", |main| main.program.as_str()));
-    let word = main.map_or(0, |main| u64::from(main.word));
+    let block_header = main.and_then(|main| block_header(main, &processes));
     side.remarks.extend(remarks::without_names(&profile, &program, file));
     side.remarks.extend(remarks::is_newer(file, logs));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     let allocated = allocated(&processes, recording, side.peak_bytes);
     let largest = recording.largest.clone();
-    let addresses = Some(Addresses { stacks, values, word });
+    let addresses = Some(Addresses { stacks, values, block_header });
     Ok(One { side, profile, program, root, allocated, largest, addresses })
+}
+
+/// Bytes of the allocator's own before each block; none where they are not known, or not all processes have such headers.
+fn block_header(main: &Header, processes: &[Recorded]) -> Option<u64> {
+    let has_headers = |header: &Header| header.block_header().map(|bytes| bytes > 0);
+    let is_alike = |process: &Recorded| has_headers(&process.header) == has_headers(main);
+    main.block_header().filter(|_| processes.iter().all(is_alike))
 }
 
 /// Decodes one log; gives back what is wrong with the file.

@@ -20,7 +20,7 @@ pub fn typed(a: &Read, b: Option<&Read>, through: &[String], symbols: &mut Symbo
             values: &addresses.values,
             profile: &read.profile,
             program: &read.program,
-            word: addresses.word,
+            block_header: addresses.block_header,
             through,
         };
         Some(types::typed(&recording, symbols, &mut programs))

@@ -116,7 +116,10 @@ pub enum AllocatorRule {
     /// The word before each block (glibc, malloc/malloc.c: `malloc_chunk`).
     Header,
     /// Chunks are multiples of 16 bytes, and at least 32 (LP64) or 16 (ILP32) bytes (the same, `MALLOC_ALIGNMENT`, `MINSIZE`).
+    /// Other allocators have classes of sizes.
     Rounding,
+    /// Both, where the headers of an allocator are not known.
+    HeadersAndRounding,
 }
 
 impl std::fmt::Display for AllocatorRule {
@@ -124,6 +127,7 @@ impl std::fmt::Display for AllocatorRule {
         to.write_str(match self {
             AllocatorRule::Header => "allocator's headers",
             AllocatorRule::Rounding => "allocator's rounding",
+            AllocatorRule::HeadersAndRounding => "allocator's headers and rounding",
         })
     }
 }

@@ -31,7 +31,7 @@ struct Group {
 /// The blocks of one recording by site and type.
 pub fn alone(side: &TypedSide) -> TypedHeap {
     let groups = groups(&side.blocks);
-    let pair = |group: Group| pair(Some(group), None, [side.word, 0], None);
+    let pair = |group: Group| pair(Some(group), None, [side.block_header, Some(0)], None);
     heap(groups.into_iter().map(pair).collect(), side.remarks.clone())
 }
 
@@ -65,8 +65,8 @@ pub fn pairs(a: &TypedSide, b: &TypedSide) -> TypedHeap {
     }
     all.extend(untyped_a.into_iter().map(|group| (Some(group), None)));
     all.extend(untyped_b.into_iter().map(|group| (None, Some(group))));
-    let words = [a.word, b.word];
-    let pairs = all.into_iter().map(|(a, b)| pair(a, b, words, Some(&mut division))).collect();
+    let headers = [a.block_header, b.block_header];
+    let pairs = all.into_iter().map(|(a, b)| pair(a, b, headers, Some(&mut division))).collect();
     let mut remarks = a.remarks.clone();
     remarks.extend(b.remarks.iter().filter(|remark| !a.remarks.contains(remark)).cloned());
     heap(pairs, remarks)
@@ -277,7 +277,12 @@ fn amount(group: Option<&Group>) -> Amount {
     }
 }
 
-fn pair(a: Option<Group>, b: Option<Group>, words: [u64; 2], division: Option<&mut Division>) -> TypedPair {
+fn pair(
+    a: Option<Group>,
+    b: Option<Group>,
+    headers: [Option<u64>; 2],
+    division: Option<&mut Division>,
+) -> TypedPair {
     let (amount_a, amount_b) = (amount(a.as_ref()), amount(b.as_ref()));
     let found_a = a.as_ref().and_then(|group| group.found.as_ref());
     let found_b = b.as_ref().and_then(|group| group.found.as_ref());
@@ -309,7 +314,7 @@ fn pair(a: Option<Group>, b: Option<Group>, words: [u64; 2], division: Option<&m
     let files_a = a.as_ref().map_or(&[][..], |group| &group.files);
     let sides = Sides { a: &amount_a, b: &amount_b, found_a, found_b, files_a, certainty };
     let parts = division.map_or(Vec::new(), |division| division.parts(&sides));
-    let allocator = allocator_parts(&amount_a, &amount_b, words);
+    let allocator = allocator_parts(&amount_a, &amount_b, headers);
     let site = match (a, b) {
         (Some(group), _) | (None, Some(group)) => group.site,
         (None, None) => unreachable!("a pair has a side"),
@@ -393,7 +398,7 @@ mod tests {
                 files,
             }
         });
-        TypedSide { blocks: blocks.collect(), word: 8, remarks: Vec::new() }
+        TypedSide { blocks: blocks.collect(), block_header: Some(8), remarks: Vec::new() }
     }
 
     fn names(a: &[(&str, u32, u64)], b: &[(&str, u32, u64)]) -> Vec<String> {

@@ -33,8 +33,8 @@ pub struct Recording<'r> {
     pub profile: &'r Profile,
     /// The file name of the program itself.
     pub program: &'r str,
-    /// Bytes of a pointer of the program, by the log.
-    pub word: u64,
+    /// Bytes of the allocator's own before each block; none where they are not known.
+    pub block_header: Option<u64>,
     /// Wrappers of the allocator: their callers are the sites.
     pub through: &'r [String],
 }
@@ -43,8 +43,8 @@ pub struct Recording<'r> {
 pub struct TypedSide {
     /// By origin.
     pub blocks: Vec<Blocks>,
-    /// Bytes of a pointer of the program.
-    pub word: u64,
+    /// Bytes of the allocator's own before each block; none where they are not known.
+    pub block_header: Option<u64>,
     /// What cannot be said, and why.
     pub remarks: Vec<String>,
 }
@@ -58,7 +58,8 @@ pub fn typed(recording: &Recording, symbols: &mut Symbols, programs: &mut Progra
     let origins = origin::origins(recording.stacks, recording.values, symbols, &program, &chunk_lines);
     let mut call_sites = CallSites::read(&origins, &program);
     let mut line_calls = Vec::new();
-    let mut side = TypedSide { blocks: Vec::new(), word: recording.word, remarks: Vec::new() };
+    let mut side =
+        TypedSide { blocks: Vec::new(), block_header: recording.block_header, remarks: Vec::new() };
     for origin in origins {
         let files = files(&origin, programs);
         if let Some((_, file)) = files.iter().find(|(is_program, _)| *is_program) {

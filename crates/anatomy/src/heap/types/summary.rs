@@ -197,16 +197,21 @@ impl TypeRow {
 
 /// The allocator's parts of a site: what its chunks have beside the requested bytes, in headers and by rounding.
 ///
-/// `words` are the bytes of a pointer on each side. Where the log says nothing of chunks, there are none.
-pub(super) fn allocator_parts(a: &Amount, b: &Amount, words: [u64; 2]) -> Vec<AllocatorPart> {
-    let split = |amount: &Amount, word: u64| {
-        let over = amount.values.peak_chunk_bytes.saturating_sub(amount.values.peak_bytes);
-        let headers = amount.values.peak_count.saturating_mul(word).min(over);
-        [headers, over - headers]
+/// `headers` are the bytes before each block on each side; where those of one are not known, there is one part. Where the log says
+/// nothing of chunks, there are none.
+pub(super) fn allocator_parts(a: &Amount, b: &Amount, headers: [Option<u64>; 2]) -> Vec<AllocatorPart> {
+    let over = [a, b].map(|amount| amount.values.peak_chunk_bytes.saturating_sub(amount.values.peak_bytes));
+    let part = |rule, [a, b]: [u64; 2]| AllocatorPart { rule, a, b };
+    let parts = match headers {
+        [Some(of_a), Some(of_b)] => {
+            let headers =
+                |amount: &Amount, each: u64, over| amount.values.peak_count.saturating_mul(each).min(over);
+            let own = [headers(a, of_a, over[0]), headers(b, of_b, over[1])];
+            let rounding = [over[0].saturating_sub(own[0]), over[1].saturating_sub(own[1])];
+            vec![part(AllocatorRule::Header, own), part(AllocatorRule::Rounding, rounding)]
+        }
+        _ => vec![part(AllocatorRule::HeadersAndRounding, over)],
     };
-    let (of_a, of_b) = (split(a, words[0]), split(b, words[1]));
-    let part = |index: usize, rule| AllocatorPart { rule, a: of_a[index], b: of_b[index] };
-    let parts = [part(0, AllocatorRule::Header), part(1, AllocatorRule::Rounding)];
     parts.into_iter().filter(|part| part.a != 0 || part.b != 0).collect()
 }
 
