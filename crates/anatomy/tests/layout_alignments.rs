@@ -89,3 +89,26 @@ fn a_better_order_of_aligned_members_has_the_size_that_the_compiler_gives_it() {
         }
     }
 }
+
+/// What packing makes of a structure is known of the places that contradict the ABI's alignments, or by the compiler's options. `of` has the
+/// places that it would have without either.
+#[test]
+fn a_structure_whose_parts_may_be_packed_has_no_better_order() {
+    let programs = Programs::new();
+    programs.write(
+        "packed.c",
+        "#pragma pack(push, 2)\nstruct inner { double d; short s; int i; short t; };\n#pragma pack(pop)\n\
+         struct of { INNER in; char c; int i; char d; int j; char e; int k; char f; int l; } of;\n",
+    );
+    let find = |options: &[&str]| {
+        let [a, b] = ["-m64", "-mx32"].map(|abi| {
+            let options = [&[abi], options].concat();
+            layout::read(&programs.build("gcc", "packed.c", &options), 1).unwrap()
+        });
+        better_order(&a, type_named(&a, "of"), &b, type_named(&b, "of"))
+    };
+    assert!(find(&["-DINNER=double"]).is_some());
+    assert_eq!(find(&["-DINNER=struct inner"]), None);
+    assert_eq!(find(&["-DINNER=int", "-fpack-struct=4"]), None);
+    assert!(find(&["-DINNER=int"]).is_some());
+}

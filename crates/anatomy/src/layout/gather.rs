@@ -59,6 +59,7 @@ fn read_files(files: &Files, threads: usize, mut notes: Notes) -> Layouts {
     drop(program);
     layouts.describes_types = found.describes_types.load(Ordering::Relaxed);
     layouts.overlaps_members = found.overlaps_members.load(Ordering::Relaxed);
+    layouts.changes_alignments = found.changes_alignments.load(Ordering::Relaxed);
     let (types, destructors) = found.into_types();
     std::thread::scope(|scope| {
         let merging = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {

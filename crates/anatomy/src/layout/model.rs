@@ -23,6 +23,8 @@ pub struct Layouts {
     pub aggregates: Vec<TypeId>,
     /// Whether a unit's language lets members overlap, as C++ does (`[[no_unique_address]]`). Debug information does not say which do.
     pub overlaps_members: bool,
+    /// Whether a unit was built with an option that gives members other alignments than the ABI's, such as GCC's `-fpack-struct=4`.
+    pub changes_alignments: bool,
     /// How many units were read.
     pub units: usize,
     /// Whether the units describe types of any kind: those of `-g1` have lines alone, and a program may have numbers alone.
@@ -411,6 +413,7 @@ impl Layouts {
     fn derived_of(&self, aggregate: &Aggregate) -> Derived {
         let mut of = Derived::plain(1, 0, Destructor::Trivial);
         of.may_be_empty = true;
+        let mut is_packed = false;
         for member in &aggregate.members {
             let below = &self.derived[member.ty.0 as usize];
             // The last member's, or of a union any one's.
@@ -441,6 +444,7 @@ impl Layouts {
                 };
                 of.nonvirtual_end = of.nonvirtual_end.max(end);
                 if member.bits.is_none() {
+                    is_packed |= own > largest_power(offset);
                     own = own.min(largest_power(offset));
                 }
             }
@@ -449,7 +453,13 @@ impl Layouts {
         of.has_known_alignment &= aggregate.explicit_alignment.is_none_or(|own| own >= of.alignment);
         of.alignment = match aggregate.explicit_alignment {
             Some(alignment) => alignment.max(1),
-            None => of.alignment.min(largest_power(aggregate.size)),
+            None => {
+                is_packed |= of.alignment > largest_power(aggregate.size);
+                let most = of.alignment.min(largest_power(aggregate.size));
+                // A packed structure may have a smaller one: `#pragma pack(2)`, and members that need no more where they are.
+                of.has_known_alignment &= !is_packed || most == 1;
+                most
+            }
         };
         of
     }

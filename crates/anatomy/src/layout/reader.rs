@@ -83,6 +83,8 @@ pub(super) struct Found {
     pub describes_types: AtomicBool,
     /// Whether any unit's language lets members overlap.
     pub overlaps_members: AtomicBool,
+    /// Whether any unit was built with an option that gives members other alignments.
+    pub changes_alignments: AtomicBool,
     hashing: [RandomState; 2],
 }
 
@@ -94,6 +96,7 @@ impl Found {
             destructors: Mutex::default(),
             describes_types: AtomicBool::new(false),
             overlaps_members: AtomicBool::new(false),
+            changes_alignments: AtomicBool::new(false),
             hashing: [RandomState::new(), RandomState::new()],
         }
     }
@@ -216,6 +219,9 @@ impl<'p, 'a> Reader<'p, 'a> {
         // `[[no_unique_address]]` is of C++.
         if u16::try_from(self.loaded[0].table.language).is_ok_and(|number| is_cpp(dw::DwLang(number))) {
             self.found.overlaps_members.store(true, Ordering::Relaxed);
+        }
+        if self.loaded[0].table.changes_alignments {
+            self.found.changes_alignments.store(true, Ordering::Relaxed);
         }
         for index in 0..self.loaded[0].table.dies.len() as u32 {
             let die = &self.loaded[0].table.dies[index as usize];

@@ -118,6 +118,8 @@ pub(super) struct UnitTable<'a> {
     pub line_program: Option<u64>,
     /// Not GCC: names of templates may lack their arguments.
     pub is_clang: bool,
+    /// It was built with an option that gives members other alignments than the ABI's.
+    pub changes_alignments: bool,
     destructors: Destructors,
     /// The classes of which clang leaves open whether their destructor is trivial, with whether they have functions of their own that copy.
     pub open_destructors: FxHashMap<u32, bool>,
@@ -244,6 +246,13 @@ pub(super) fn scan_root<'a>(
     Ok(())
 }
 
+/// Whether a compiler's note of its options has one that gives members other alignments than the ABI's (GCC, "Options for Code Generation
+/// Conventions" and "x86 Options"). GCC writes it where the option is used; Clang with `-grecord-command-line` alone.
+fn changes_alignments(producer: &[u8]) -> bool {
+    let has = |option: &[u8]| producer.windows(option.len()).any(|part| part == option);
+    has(b" -fpack-struct") || has(b" -malign-double")
+}
+
 /// Reads a unit. Where it breaks off, what was read before stays, with the error.
 pub(super) fn scan<'a>(
     header: &UnitHeader<Slice<'a>>,
@@ -255,7 +264,9 @@ pub(super) fn scan<'a>(
     let mut scopes: Vec<Scope> = Vec::with_capacity(32);
     let Some(root) = entries.read_abbreviation()? else { return Ok(()) };
     let producer = read_root(&mut entries, root, table)?;
-    table.is_clang = !resolve(producer, table).is_some_and(|name| name.starts_with(b"GNU"));
+    let producer = resolve(producer, table);
+    table.is_clang = !producer.is_some_and(|name| name.starts_with(b"GNU"));
+    table.changes_alignments = producer.is_some_and(changes_alignments);
     if !root.has_children() {
         return Ok(());
     }
