@@ -168,7 +168,7 @@ impl Header {
         match self.glibc {
             // malloc/malloc.c, malloc_chunk.
             true => Some(u64::from(self.word)),
-            false => WITHOUT_HEADERS.iter().any(|name| has_none(&name)).then_some(0),
+            false => WITHOUT_HEADERS.iter().any(has_none).then_some(0),
         }
     }
 }
