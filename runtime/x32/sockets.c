@@ -7,9 +7,13 @@
 #define SOL_SOCKET 1
 #define SCM_RIGHTS 1
 #define SCM_PIDFD 4
+#define MSG_OOB 1U
 #define MSG_CTRUNC 8U
 #define MSG_DONTWAIT 0x40U
+#define MSG_EOR 0x80U
 #define MSG_WAITFORONE 0x10000U
+#define MSG_BATCH 0x40000U
+#define MSG_CMSG_COMPAT 0x80000000U
 #define CLOCK_MONOTONIC 1
 
 /* struct cmsghdr: length, level, type; 12 bytes and 4-byte steps in x32, 16 bytes and 8-byte steps in the
@@ -132,13 +136,31 @@ static long unless_descriptor_fails(u64 fd, long error) {
     return result == -EFAULT ? error : result;
 }
 
-static long send_message(u64 fd, u64 address, u64 flags) {
+/* In the calls of 64 bits the flag is refused; those of x32 set it themselves. */
+static u64 message_flags(u64 flags) { return (u32)flags & ~MSG_CMSG_COMPAT; }
+
+#define MOST_SENT 0x7ffff000UL /* MAX_RW_COUNT, include/linux/fs.h: the kernel leaves out the rest */
+
+static u64 size_to_send(const struct vectors *vectors) {
+    u64 size = 0;
+    for (u64 i = 0; i < vectors->count && size < MOST_SENT; i++) {
+        size += vectors->at[i].size;
+    }
+    return size < MOST_SENT ? size : MOST_SENT;
+}
+
+/* `size`: of one of several, which may have a flag of its own; how many bytes it has. Otherwise 0. */
+static long send_message(u64 fd, u64 address, u64 flags, u64 *size) {
     struct message message;
     long result = message_read(&message, address);
     if (!failed(result)) {
         result = control_to_send(&message);
     }
     if (!failed(result)) {
+        if (size != 0) {
+            *size = size_to_send(&message.vectors);
+            flags |= message.wide.flags & MSG_EOR;
+        }
         u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
         result = x32_gate(__NR_sendmsg, arguments);
     } else {
@@ -232,7 +254,8 @@ static u64 room_to_receive(u64 size) {
     return 2 * size + 256 < CONTROL_MOST ? 2 * size + 256 : CONTROL_MOST;
 }
 
-static long receive_message(u64 fd, u64 address, u64 flags) {
+/* `received`: the message's flags. */
+static long receive_message(u64 fd, u64 address, u64 flags, u32 *received) {
     struct message message;
     long result = message_read(&message, address);
     if (!failed(result) && message.narrow.control != 0) {
@@ -249,6 +272,7 @@ static long receive_message(u64 fd, u64 address, u64 flags) {
             control_received(&message);
         }
         u32 control_size = (u32)message.wide.control_size;
+        *received = message.wide.flags;
         if ((message.narrow.name != 0 &&
              WRITE_USER(address + offsetof(struct msghdr32, name_size), message.wide.name_size) < 0) ||
             WRITE_USER(address + offsetof(struct msghdr32, flags), message.wide.flags) < 0 ||
@@ -260,91 +284,132 @@ static long receive_message(u64 fd, u64 address, u64 flags) {
     return result;
 }
 
-long call_sendmsg(struct frame *frame) { return send_message(frame->rdi, frame->rsi, frame->rdx); }
-long call_recvmsg(struct frame *frame) { return receive_message(frame->rdi, frame->rsi, frame->rdx); }
+long call_sendmsg(struct frame *frame) {
+    return send_message(frame->rdi, frame->rsi, message_flags(frame->rdx), 0);
+}
+
+long call_recvmsg(struct frame *frame) {
+    u32 received;
+    return receive_message(frame->rdi, frame->rsi, message_flags(frame->rdx), &received);
+}
 
 #define MMSG_SIZE 32UL
 
+/* __sys_sendmmsg(), net/socket.c: a message of which only a part was sent is the last one. */
 long call_sendmmsg(struct frame *frame) {
     u64 count = (u32)frame->rdx < VECTORS_MOST ? (u32)frame->rdx : VECTORS_MOST;
-    for (u64 i = 0; i < count; i++) {
-        u64 address = frame->rsi + i * MMSG_SIZE;
-        long result = send_message(frame->rdi, address, frame->r10);
-        if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
-            return i > 0 ? (long)i : result;
-        }
-        u32 size = (u32)result;
-        if (WRITE_USER(address + sizeof(struct msghdr32), size) < 0) {
-            return i > 0 ? (long)i : -EFAULT;
-        }
-    }
+    u64 flags = message_flags(frame->r10), done = 0;
     if (count == 0) {
-        u64 arguments[6] = {frame->rdi, 0, 0, frame->r10, 0, 0};
+        u64 arguments[6] = {frame->rdi, 0, 0, flags, 0, 0};
         return x32_gate(__NR_sendmmsg, arguments);
     }
-    return (long)count;
+    while (done < count) {
+        u64 address = frame->rsi + done * MMSG_SIZE, size = 0;
+        u64 more = done < count - 1 ? MSG_BATCH : 0;
+        long result = send_message(frame->rdi, address, flags | more, &size);
+        if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+            return done > 0 ? (long)done : result;
+        }
+        u32 sent = (u32)result;
+        if (WRITE_USER(address + sizeof(struct msghdr32), sent) < 0) {
+            return done > 0 ? (long)done : -EFAULT;
+        }
+        done++;
+        if (sent < size) {
+            break;
+        }
+    }
+    return (long)done;
 }
 
 struct time {
     i64 seconds, nanoseconds;
 };
 
-static i64 now(void) {
+static struct time now(void) {
     struct time time;
     KERNEL_2(__NR_clock_gettime, CLOCK_MONOTONIC, &time);
-    return time.seconds * 1000000000 + time.nanoseconds;
+    return time;
 }
 
-/* do_recvmmsg(), net/socket.c: the time is looked at after each message, and no sooner. */
-long call_recvmmsg(struct frame *frame) {
-    u64 count = (u32)frame->rdx < VECTORS_MOST ? (u32)frame->rdx : VECTORS_MOST;
-    u64 flags = frame->r10, done = 0;
-    struct time limit;
-    i64 end = 0;
-    long result = 0;
-    if (frame->r8 != 0) {
-        if (READ_USER(limit, frame->r8) < 0) {
-            return -EFAULT;
-        }
-        if (limit.seconds < 0 || limit.nanoseconds < 0 || limit.nanoseconds > 999999999) {
-            return -EINVAL;
-        }
-        i64 seconds = limit.seconds < 1000000000 ? limit.seconds : 1000000000;
-        end = now() + seconds * 1000000000 + limit.nanoseconds;
+#define SECOND 1000000000
+
+/* timespec64_add_safe(), kernel/time/time.c */
+static struct time after(struct time time, struct time more) {
+    struct time sum;
+    sum.nanoseconds = time.nanoseconds + more.nanoseconds;
+    if (__builtin_add_overflow(more.seconds, time.seconds + sum.nanoseconds / SECOND, &sum.seconds)) {
+        return (struct time){INT64_MAX, 0};
     }
-    if (count == 0) {
-        u64 arguments[6] = {frame->rdi, 0, 0, flags, 0, 0};
-        return x32_gate(__NR_recvmmsg, arguments);
+    sum.nanoseconds %= SECOND;
+    return sum;
+}
+
+/* 0 where it is over. */
+static struct time time_until(struct time end) {
+    struct time time = now();
+    i64 seconds = end.seconds - time.seconds, nanoseconds = end.nanoseconds - time.nanoseconds;
+    if (nanoseconds < 0) {
+        nanoseconds += SECOND;
+        seconds--;
     }
-    while (done < count) {
+    return seconds < 0 ? (struct time){0, 0} : (struct time){seconds, nanoseconds};
+}
+
+/* do_recvmmsg(), net/socket.c: the time is looked at after each message, and no sooner. Its rest is written
+ * once, where a message was received. */
+static long receive_messages(struct frame *frame, struct time *left) {
+    u64 flags = message_flags(frame->r10), count = (u32)frame->rdx, done = 0;
+    struct time end = left != 0 ? after(now(), *left) : (struct time){0, 0};
+    /* An error that the socket has kept comes before its messages. */
+    u64 arguments[6] = {frame->rdi, 0, 0, flags, 0, 0};
+    long result = x32_gate(__NR_recvmmsg, arguments);
+    while (result == 0 && done < count) {
         u64 address = frame->rsi + done * MMSG_SIZE;
-        result = receive_message(frame->rdi, address, flags & ~(u64)MSG_WAITFORONE);
+        u32 received = 0;
+        result = receive_message(frame->rdi, address, flags & ~(u64)MSG_WAITFORONE, &received);
         if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
             break;
         }
         u32 size = (u32)result;
-        if (WRITE_USER(address + sizeof(struct msghdr32), size) < 0) {
-            result = -EFAULT;
+        result = WRITE_USER(address + sizeof(struct msghdr32), size);
+        if (failed(result)) {
             break;
         }
         done++;
         if (flags & MSG_WAITFORONE) {
             flags |= MSG_DONTWAIT;
         }
-        if (frame->r8 != 0) {
-            i64 left = end - now();
-            left = left > 0 ? left : 0;
-            limit = (struct time){left / 1000000000, left % 1000000000};
-            if (WRITE_USER(frame->r8, limit) < 0) {
-                result = -EFAULT;
-                break;
-            }
-            if (left == 0) {
+        if (left != 0) {
+            *left = time_until(end);
+            if (left->seconds == 0 && left->nanoseconds == 0) {
                 break;
             }
         }
+        if (received & MSG_OOB) {
+            break;
+        }
     }
     return done > 0 ? (long)done : result;
+}
+
+long call_recvmmsg(struct frame *frame) {
+    struct time limit;
+    if (frame->r8 == 0) {
+        return receive_messages(frame, 0);
+    }
+    if (READ_USER(limit, frame->r8) < 0) {
+        return -EFAULT;
+    }
+    limit.nanoseconds &= 0xffffffff; /* get_timespec64(), kernel/time/time.c */
+    if (limit.seconds < 0 || limit.nanoseconds >= SECOND) {
+        return -EINVAL;
+    }
+    long result = receive_messages(frame, &limit);
+    if (result > 0 && WRITE_USER(frame->r8, limit) < 0) {
+        return -EFAULT;
+    }
+    return result;
 }
 
 #define SOL_IP 0
