@@ -62,6 +62,15 @@ static int is_vector_0f(u8 opcode) {
            (opcode >= 0xdb && opcode <= 0xef && opcode != 0xe6);
 }
 
+/* Whether it has AH, which is a part of eax: without REX that is register 4 of the operations on bytes. */
+static int uses_ah(const u8 *code) {
+    int is_0f = code[0] == 0x0f;
+    u8 opcode = code[is_0f], operands = code[is_0f + 1];
+    int both = !is_0f && (opcode == 0x84 || opcode == 0x88 || opcode == 0x8a);
+    int one = is_0f ? opcode == 0xb6 || opcode == 0xbe : opcode == 0x80 || opcode == 0xc6;
+    return (both && (operands >> 3 & 7) == 4) || ((both || one) && operands >> 6 == 3 && (operands & 7) == 4);
+}
+
 struct instruction {
     u32 length;   /* 0 where it is not certain that it means the same elsewhere and leaves eax alone */
     u32 relative; /* offset of its ModRM byte, where its operand is addressed from where it stands; else 0 */
@@ -85,15 +94,12 @@ static struct instruction decode(const u8 *bytes, u32 room) {
     if (at >= room) {
         return unknown;
     }
+    const u8 *code = bytes + at;
     u8 opcode = bytes[at++];
-    if (opcode >= 0x50 && opcode <= 0x57) {
-        /* push: the stub works on the program's own stack */
-        found.length = (opcode & 7) != 0 || (rex & 1) ? at : 0;
-        return found;
-    }
-    if (opcode > 0xb8 && opcode <= 0xbf) {
-        found.length =
-            at + 4 <= room && !(rex & 8) && !wide_operand ? at + 4 : 0; /* mov $imm32, any but eax */
+    int is_push = opcode >= 0x50 && opcode <= 0x57; /* the stub works on the program's own stack */
+    if (is_push || (opcode > 0xb8 && opcode <= 0xbf && !(rex & 8) && !wide_operand)) { /* mov $imm32 */
+        at += is_push ? 0 : 4;
+        found.length = at <= room && ((opcode & 7) != 0 || (rex & 1)) ? at : 0; /* any but eax */
         return found;
     }
     if (opcode == 0x0f && at < room) {
@@ -119,7 +125,7 @@ static struct instruction decode(const u8 *bytes, u32 room) {
     u32 operands_at = at;
     u8 operands = bytes[at++];
     u8 mode = operands >> 6, reg = (u8)((operands >> 3 & 7) | (rex & 4 ? 8 : 0)), rm = operands & 7;
-    if (!group && !vector && reg == 0) {
+    if ((!group && !vector && reg == 0) || (rex == 0 && uses_ah(code))) {
         return unknown;
     }
     if (mode == 3) {

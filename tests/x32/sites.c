@@ -14,7 +14,7 @@
 __asm__(
     ".text\n"
     ".globl plain, long_move, far_move, computed, twice, through_jump, jumped_at, push_pop, from_register, "
-    "last, loop, data_like, table\n"
+    "last, loop, data_like, reads_high_byte, writes_high_byte, table\n"
     "plain: mov $0x40000027, %eax\n syscall\n ret\n"
     "long_move: mov $0x40000027, %rax\n syscall\n ret\n"
     "far_move: mov $0x40000027, %eax\n mov $1, %ecx\n mov $2, %edx\n nop\n syscall\n cmp $-4095, %rax\n jae "
@@ -28,6 +28,10 @@ __asm__(
     "push_pop: push %rbx\n push $0x27\n pop %rax\n or $0x40000000, %eax\n syscall\n pop %rbx\n ret\n"
     "from_register: mov $0x40000027, %r11\n mov %r11, %rax\n syscall\n nopl 0(%rax)\n ret\n"
     "loop: mov $1000, %r8d\n5: mov $0x40000027, %eax\n syscall\n dec %r8d\n jnz 5b\n ret\n"
+    /* AH is a part of the number; between the move and the call. */
+    "reads_high_byte: push %rbx\n mov $0x1100, %eax\n mov $0x40000027, %eax\n movzbl %ah, %ebx\n syscall\n"
+    " add %ebx, %eax\n pop %rbx\n ret\n"
+    "writes_high_byte: xor %edx, %edx\n mov $0x40000127, %eax\n mov %dl, %ah\n syscall\n ret\n"
     /* 0f 05 inside of an immediate, and as data in the code: neither may be touched. */
     "data_like: mov $0x050f0527, %eax\n mov $0x050f050f, %ecx\n sub $0x050f0500, %eax\n cmp $0x050f050f, "
     "%ecx\n jne 1b\n mov $0x40000027, %eax\n syscall\n ret\n"
@@ -36,7 +40,8 @@ __asm__(
     /* The move ends one page, the call begins the next. */
     ".skip 4091\nlast: mov $0x40000027, %eax\n syscall\n ret\n");
 int plain(int), long_move(int), far_move(int), computed(int), twice(int), through_jump(int), jumped_at(int),
-    push_pop(int), from_register(int), last(int), loop(int), data_like(int);
+    push_pop(int), from_register(int), last(int), loop(int), data_like(int), reads_high_byte(int),
+    writes_high_byte(int);
 extern const unsigned char table[9];
 
 static int calls(const char *what, const void *code, size_t length, int protection, int flags, int file) {
@@ -107,6 +112,10 @@ int main(void) {
     IS(data_like(0) == getpid());
     IS(last(0) == getpid());
     VALUE(table[5] + table[8]);
+    int wrong = 0;
+    for (int i = 0; i < 100; i++)
+        wrong += reads_high_byte(0) != getpid() || writes_high_byte(0) != getpid();
+    VALUE(wrong);
 
     say("made at run time");
     static const unsigned char code[] = {0xb8, 0x27, 0, 0, 0x40, 0x0f, 0x05, 0xc3};
@@ -123,7 +132,7 @@ int main(void) {
     IS(memcmp(kept, code, sizeof code) == 0);
     unsigned char *page = mmap(NULL, 4096, ALL, PRIVATE, -1, 0);
     /* Written again and again while it is executable, as just-in-time compilers do. */
-    int wrong = 0;
+    wrong = 0;
     for (int i = 0; i < 200; i++) {
         memcpy(page, code, sizeof code);
         page[1] = i % 2 ? 0x27 : 0x6e;
