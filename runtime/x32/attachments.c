@@ -1,5 +1,6 @@
 #include "attachments.h"
 #include "account.h"
+#include "growing.h"
 #include "sites.h"
 #include "space.h"
 #include "user_memory.h"
@@ -104,6 +105,7 @@ long attachments_attach(u64 id, u64 address, u64 flags) {
     if (!failed(result)) {
         space_take((u64)result, size);
         space_note_shared((u64)result, size, 1);
+        growing_note((u64)result, size, 0);
         note((u64)result, size);
     }
     return result;

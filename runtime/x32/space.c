@@ -1,5 +1,6 @@
 #include "space.h"
 #include "account.h"
+#include "growing.h"
 #include "robust.h"
 #include "user_memory.h"
 
@@ -89,6 +90,7 @@ void space_free(u64 address, u64 size) {
     }
     u64 end = last_page(address, size);
     mark(word_at, address / PAGE, end, 0);
+    growing_note(address, size, 0);
     u64 before = __atomic_load_n(&highest_free, __ATOMIC_RELAXED);
     while (end * PAGE > before && !__atomic_compare_exchange_n(&highest_free, &before, end * PAGE, 0,
                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -170,6 +172,30 @@ int space_is_free(u64 address, u64 size) {
     return 1;
 }
 
+/* The highest page at which a range may end that was to end at `end`: below a mapping that grows down the
+ * kernel leaves a gap (vm_start_gap(), include/linux/mm.h). */
+__attribute__((noinline)) static u64 below_growing(u64 end) {
+    u64 page = end;
+    while (page < PAGES && !is_taken(page)) {
+        page += page % 64 == 0 && taken_of(page / 64) == 0 ? 64 : 1;
+    }
+    if (page >= PAGES || !growing_has(page)) {
+        return end;
+    }
+    u64 low = growing_start(page, end);
+    space_take(low * PAGE, (page - low) * PAGE);
+    u64 most = low > GROWING_GAP ? low - GROWING_GAP : 0;
+    return most < end ? most : end;
+}
+
+static inline u64 may_end(u64 end) { return growing_any ? below_growing(end) : end; }
+
+/* Whether the kernel would take it for a hint. */
+static int may_be_at(u64 address, u64 size) {
+    u64 end = last_page(address, size);
+    return space_is_free(address, size) && may_end(end) == end;
+}
+
 #define TOGETHER 8
 static inline int are_zero(const u64 *words) {
     u64 any = 0;
@@ -223,7 +249,10 @@ static u64 find_down(u64 pages, u64 alignment, u64 low, u64 high) {
                 continue;
             }
         }
-        if (run_end - page >= pages) {
+        if (run_end >= page + pages) {
+            run_end = may_end(run_end);
+        }
+        if (run_end >= page + pages) {
             u64 start = ROUND_DOWN((run_end - pages) * PAGE, alignment);
             if (start / PAGE >= page && start >= low) {
                 return start;
@@ -244,7 +273,7 @@ static u64 find_up(u64 pages, u64 alignment, u64 low, u64 high) {
             continue;
         }
         page++;
-        if (page - start >= pages) {
+        if (page - start >= pages && may_end(page) == page) {
             return start * PAGE;
         }
     }
@@ -301,55 +330,6 @@ void space_begin(u64 mapping_base, int legacy) {
     /* What of the map is read first is written before, which makes one fault of two. */
     mark_bits(word_at(0), 0, 1);
     mark_bits(word_at(mapping_base / PAGE / 64), 0, 1);
-}
-
-static u32 reads_again; /* a thread does */
-
-void space_forked(void) { reads_again = 0; }
-
-/* One line of /proc/self/maps begins with `low-high `. */
-void space_read_again(void) {
-    LARGE static char buffer[4096];
-    if (__atomic_exchange_n(&reads_again, 1, __ATOMIC_ACQUIRE)) {
-        return;
-    }
-    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/thread-self/maps", O_CLOEXEC);
-    if (!failed(fd)) {
-        u64 free_from = 0, number = 0, low = 0;
-        enum { LOW, HIGH, REST } part = LOW;
-        long size;
-        while ((size = KERNEL_3(__NR_read, fd, buffer, sizeof buffer)) > 0) {
-            for (long i = 0; i < size; i++) {
-                char byte = buffer[i];
-                if (byte == '\n') {
-                    part = LOW;
-                    number = 0;
-                } else if (part == REST) {
-                    continue;
-                } else if (byte == '-') {
-                    low = number;
-                    number = 0;
-                    part = HIGH;
-                } else if (byte == ' ') {
-                    part = REST;
-                    if (low < (1UL << 32)) {
-                        if (low > free_from) {
-                            space_free(free_from, low - free_from);
-                        }
-                        space_take(low, number - low);
-                        free_from = number;
-                    }
-                } else {
-                    number = number * 16 + (u64)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
-                }
-            }
-        }
-        if (free_from < (1UL << 32)) {
-            space_free(free_from, (1UL << 32) - free_from);
-        }
-        KERNEL_1(__NR_close, fd);
-    }
-    __atomic_store_n(&reads_again, 0, __ATOMIC_RELEASE);
 }
 
 /* Maps at exactly this address, and only where nothing is. Kernels before 4.17, and valgrind, take the
@@ -448,7 +428,7 @@ static long map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 of
     if (hint != 0 && hint < LOWEST) {
         hint = LOWEST;
     }
-    if (hint != 0 && hint <= TASK_SIZE - rounded && hint % alignment == 0 && space_is_free(hint, rounded)) {
+    if (hint != 0 && hint <= TASK_SIZE - rounded && hint % alignment == 0 && may_be_at(hint, rounded)) {
         long result = map_at(hint, size, protection, flags, fd, offset);
         if (result != -EEXIST) {
             return result;
@@ -485,6 +465,7 @@ long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 off
     long result = map(address, size, protection, flags, fd, offset);
     if (!failed(result)) {
         space_note_shared((u64)result, size, (flags & MAP_TYPE) != MAP_PRIVATE);
+        growing_note((u64)result, size, (flags & MAP_GROWSDOWN) != 0);
     }
     return result;
 }
@@ -584,7 +565,7 @@ static long move_and_keep(u64 old, u64 old_size, u64 new_size, u64 flags, u64 hi
         (old < hint + new_size && hint < old + old_size)) {
         return -EINVAL;
     }
-    if (hint >= LOWEST && space_is_free(hint, new_size)) {
+    if (hint >= LOWEST && may_be_at(hint, new_size)) {
         long result = move_or_keep(hint, old, old_size, new_size, flags);
         if (result != -EEXIST) {
             return result;
@@ -637,9 +618,11 @@ static long remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_addres
 
 long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
     int was_shared = old < TASK_SIZE && is_page_shared(old);
+    int was_growing = old < TASK_SIZE && growing_has(old / PAGE);
     long result = remap(old, old_size, new_size, flags, new_address);
     if (!failed(result)) {
         space_note_shared((u64)result, new_size, was_shared);
+        growing_note((u64)result, new_size, was_growing);
     }
     return result;
 }

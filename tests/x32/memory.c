@@ -35,6 +35,31 @@ static int64_t print_map(const char *what, int64_t answer) {
     return answer;
 }
 
+/* The kernel keeps a MiB free below it: what would fit into the room under it goes elsewhere. */
+static void grow_down(void) {
+    enum { ROOM = 64 << 20, OWN = 16 * PAGE, GROWTH = 20 * PAGE, GAP = 256 * PAGE };
+    char *room = mmap(NULL, ROOM, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
+    munmap(room, ROOM);
+    char *grows = mmap(room + ROOM - OWN, OWN, BOTH, PLAIN | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, -1, 0);
+    char *next = mmap(NULL, ROOM - OWN, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
+    IS(next > grows || grows - (next + ROOM - OWN) >= GAP);
+    munmap(next, ROOM - OWN);
+    char *near = mmap(grows - 100 * PAGE, PAGE, BOTH, PLAIN, -1, 0);
+    IS(near > grows || grows - (near + PAGE) >= GAP);
+    munmap(near, PAGE);
+    for (int i = PAGE; i <= GROWTH; i += PAGE)
+        grows[-i] = 1;
+    next = mmap(NULL, ROOM - OWN - GAP, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
+    IS(next > grows || grows - GROWTH - (next + ROOM - OWN - GAP) >= GAP);
+    munmap(next, ROOM - OWN - GAP);
+    near = mmap(grows - 100 * PAGE, PAGE, BOTH, PLAIN | MAP_FIXED_NOREPLACE, -1, 0);
+    IS(near == grows - 100 * PAGE);
+    munmap(near, PAGE);
+    munmap(grows - GROWTH, OWN + GROWTH);
+    IS(mmap(near, PAGE, BOTH, PLAIN, -1, 0) == near);
+    munmap(near, PAGE);
+}
+
 int main(void) {
     int64_t at = print_map("anywhere", map(0, PAGE, 0)), other;
     IS(at != 0);
@@ -70,6 +95,7 @@ int main(void) {
     print_map("no descriptor", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, (uint64_t)-1, 0));
     print_map("odd offset", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, 0, 17));
     print_map("growing down", map(0, PAGE, MAP_GROWSDOWN));
+    grow_down();
     print_map("MAP_NORESERVE", map(0, 1 << 28, MAP_NORESERVE));
 
     say("files");
