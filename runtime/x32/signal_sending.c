@@ -1,50 +1,12 @@
 #include "calls.h"
 #include "code_writes.h"
+#include "settings.h"
 #include "siginfo.h"
 #include "signal_parts.h"
 #include "user_memory.h"
 
 /* A signal of SI_QUEUE may be one for a thread. */
 static u32 queues_for_threads;
-
-static long queue(int number, u64 a, u64 b, u64 signal, u64 address) {
-    struct siginfo32 given;
-    struct siginfo64 info;
-    if (READ_USER(given, (u32)address) < 0) {
-        return -EFAULT;
-    }
-    given.signo = (i32)signal;
-    siginfo_from_x32(&info, &given);
-    return number == __NR_rt_sigqueueinfo ? KERNEL_3(number, a, signal, &info)
-                                          : KERNEL_4(number, a, b, signal, &info);
-}
-
-long call_rt_sigqueueinfo(struct frame *frame) {
-    return queue(__NR_rt_sigqueueinfo, frame->rdi, 0, frame->rsi, frame->rdx);
-}
-
-long call_rt_tgsigqueueinfo(struct frame *frame) {
-    queues_for_threads = 1;
-    return queue(__NR_rt_tgsigqueueinfo, frame->rdi, frame->rsi, frame->rdx, frame->r10);
-}
-
-/* One number for both widths, but copy_siginfo_from_user_any(), kernel/signal.c, reads an x32 caller's
- * siginfo as a 32-bit one. */
-long call_pidfd_send_signal(struct frame *frame) {
-    struct siginfo32 given;
-    struct siginfo64 info;
-    u64 arguments[6] = {frame->rdi, frame->rsi, 0, frame->r10, 0, 0};
-    if (frame->rdx == 0 || !(frame->rax & X32_BIT)) {
-        return forward(frame, __NR_pidfd_send_signal);
-    }
-    if (READ_USER(given, (u32)frame->rdx) < 0) {
-        /* The kernel looks at the descriptor first. */
-        return KERNEL_4(__NR_pidfd_send_signal, frame->rdi, frame->rsi, UNREADABLE, frame->r10);
-    }
-    siginfo_from_x32(&info, &given);
-    arguments[2] = (u64)&info;
-    return x32_gate(__NR_pidfd_send_signal, arguments);
-}
 
 /* Whether it was surely sent to the process, and the kernel prefers the first thread for it whatever thread
  * finds it (complete_signal(), kernel/signal.c). Of the kernel's own these are the signals of a terminal and
@@ -108,11 +70,11 @@ static u64 signals_after(const char *text, long size, const char *key) {
     return set;
 }
 
-enum owner { FIRST_THREAD, QUEUE, THIS_THREAD };
+enum owner { FIRST_THREAD, SAME_IN_QUEUE, OTHER_IN_QUEUE, THIS_THREAD };
 
-/* Who has the signal if this thread had not found it: the first thread, if it can take one and does not block
- * this one. One that waits for the process is the same signal, unless its number has a queue, which has to
- * keep its order. */
+/* Who has a signal to the process that this thread does not take: the first thread, if it can take one and
+ * does not block this one, and one of its number waits already or not. That is the same signal, unless its
+ * number has a queue, which has to keep its order. */
 static enum owner owner_of(i32 signal) {
     static const char state[] = "\nState:\t", waiting[] = "\nShdPnd:\t", blocked[] = "\nSigBlk:\t";
     char text[1800];
@@ -129,12 +91,24 @@ static enum owner owner_of(i32 signal) {
         return THIS_THREAD;
     }
     int is_waiting = (signals_after(text, size, waiting) & SIGNAL_BIT(signal)) != 0;
-    return !is_waiting ? FIRST_THREAD : signal < SIGRTMIN ? QUEUE : THIS_THREAD;
+    return !is_waiting ? FIRST_THREAD : signal < SIGRTMIN ? SAME_IN_QUEUE : OTHER_IN_QUEUE;
+}
+
+static const u64 a_moment[2] = {0, 50000};
+
+/* Whether another thread takes what waits for the process, within a tenth of a second. */
+static int is_taken(i32 signal) {
+    enum { MOMENTS = 1000 }; /* with the kernel's slack */
+    for (int i = 0; i < MOMENTS; i++) {
+        KERNEL_2(__NR_nanosleep, a_moment, 0);
+        if (!waits_in_queue(signal)) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 int signals_pass_on(i32 signal, struct siginfo64 *info) {
-    static const u64 a_moment[2] = {0, 50000};
-    enum { MOMENTS = 1000 }; /* a tenth of a second, with the kernel's slack */
     long process = KERNEL_1(__NR_getpid, 0);
     if (!x32_several_threads || !is_for_first_thread(signal, info, (i32)process) ||
         process == KERNEL_1(__NR_gettid, 0)) {
@@ -142,7 +116,7 @@ int signals_pass_on(i32 signal, struct siginfo64 *info) {
     }
     enum owner owner = owner_of(signal);
     if (owner != FIRST_THREAD) {
-        return owner == QUEUE;
+        return owner == SAME_IN_QUEUE;
     }
     struct siginfo64 passed = *info;
     passed.error = info->code;
@@ -155,11 +129,8 @@ int signals_pass_on(i32 signal, struct siginfo64 *info) {
     if (failed(KERNEL_3(__NR_rt_sigqueueinfo, process, signal, &passed))) {
         return 0;
     }
-    for (int i = 0; i < MOMENTS; i++) {
-        KERNEL_2(__NR_nanosleep, a_moment, 0);
-        if (!waits_in_queue(signal)) {
-            return 1;
-        }
+    if (is_taken(signal)) {
+        return 1;
     }
     static const u64 no_time[2] = {0, 0};
     u64 mask = SIGNAL_BIT(signal);
@@ -168,4 +139,64 @@ int signals_pass_on(i32 signal, struct siginfo64 *info) {
     }
     signals_as_sent(info);
     return 0;
+}
+
+/* `result`: of a call that sent it, perhaps to this process. A kernel interrupts the first thread before the
+ * call ends, so that its handler runs before anything that the sender lets it do next. Here the sender's next
+ * trap could find the signal first: the call ends when the first thread has taken it. */
+static long let_first_take(long result, u64 number) {
+    i32 signal = (i32)number;
+    if (result != 0 || !x32_several_threads || signal < 1 || signal > SIGNALS || is_ours(signal) ||
+        settings.valgrind || KERNEL_1(__NR_getpid, 0) == KERNEL_1(__NR_gettid, 0)) {
+        return result;
+    }
+    signals_block_until_leaving(this_thread());
+    if (waits_in_queue(signal)) {
+        enum owner owner = owner_of(signal);
+        if (owner == SAME_IN_QUEUE || owner == OTHER_IN_QUEUE) {
+            is_taken(signal);
+        }
+    }
+    return result;
+}
+
+long call_kill(struct frame *frame) { return let_first_take(forward(frame, __NR_kill), frame->rsi); }
+
+static long queue(int number, u64 a, u64 b, u64 signal, u64 address) {
+    struct siginfo32 given;
+    struct siginfo64 info;
+    if (READ_USER(given, (u32)address) < 0) {
+        return -EFAULT;
+    }
+    given.signo = (i32)signal;
+    siginfo_from_x32(&info, &given);
+    return number == __NR_rt_sigqueueinfo ? let_first_take(KERNEL_3(number, a, signal, &info), signal)
+                                          : KERNEL_4(number, a, b, signal, &info);
+}
+
+long call_rt_sigqueueinfo(struct frame *frame) {
+    return queue(__NR_rt_sigqueueinfo, frame->rdi, 0, frame->rsi, frame->rdx);
+}
+
+long call_rt_tgsigqueueinfo(struct frame *frame) {
+    queues_for_threads = 1;
+    return queue(__NR_rt_tgsigqueueinfo, frame->rdi, frame->rsi, frame->rdx, frame->r10);
+}
+
+/* One number for both widths, but copy_siginfo_from_user_any(), kernel/signal.c, reads an x32 caller's
+ * siginfo as a 32-bit one. */
+long call_pidfd_send_signal(struct frame *frame) {
+    struct siginfo32 given;
+    struct siginfo64 info;
+    u64 arguments[6] = {frame->rdi, frame->rsi, 0, frame->r10, 0, 0};
+    if (frame->rdx == 0 || !(frame->rax & X32_BIT)) {
+        return let_first_take(forward(frame, __NR_pidfd_send_signal), frame->rsi);
+    }
+    if (READ_USER(given, (u32)frame->rdx) < 0) {
+        /* The kernel looks at the descriptor first. */
+        return KERNEL_4(__NR_pidfd_send_signal, frame->rdi, frame->rsi, UNREADABLE, frame->r10);
+    }
+    siginfo_from_x32(&info, &given);
+    arguments[2] = (u64)&info;
+    return let_first_take(x32_gate(__NR_pidfd_send_signal, arguments), frame->rsi);
 }

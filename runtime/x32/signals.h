@@ -75,6 +75,7 @@ long call_rt_sigreturn(struct frame *frame);
 long call_rt_sigprocmask(struct frame *frame);
 long call_rt_sigpending(struct frame *frame);
 long call_rt_sigtimedwait(struct frame *frame);
+long call_kill(struct frame *frame);
 long call_rt_sigqueueinfo(struct frame *frame);
 long call_rt_tgsigqueueinfo(struct frame *frame);
 long call_pidfd_send_signal(struct frame *frame);

@@ -6,6 +6,7 @@
 #include "transcript.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -123,6 +124,40 @@ static void measure(const char *what, void *(*thread)(void *), void *argument, i
         codes_right == *caught ? "all" : "not all");
 }
 
+static sem_t may_send, has_sent;
+
+static void *sends_and_posts(void *unused) {
+    let_the_first_wait();
+    for (int i = 0; i < TIMES; i++) {
+        while (sem_wait(&may_send))
+            ;
+        call_kill(getpid(), SIGUSR1, 0);
+        sem_post(&has_sent);
+        for (int calls = 0; calls < 20; calls++)
+            call_getppid(0, 0, 0);
+    }
+    return unused;
+}
+
+/* What the sender does after the call, the first thread sees when its handler has run. */
+static void handle_before_the_post(void) {
+    pthread_t other;
+    int handled_before = 0;
+    *caught = is_ready = 0;
+    sem_init(&may_send, 0, 0);
+    sem_init(&has_sent, 0, 0);
+    pthread_create(&other, NULL, sends_and_posts, NULL);
+    is_ready = 1;
+    for (int i = 0; i < TIMES; i++) {
+        sem_post(&may_send);
+        while (sem_wait(&has_sent))
+            ;
+        handled_before += *caught == i + 1;
+    }
+    pthread_join(other, NULL);
+    say("sent before a post: handled before the wait for it ends: %d of %d", handled_before, *caught);
+}
+
 static void *kills_itself(void *unused) {
     for (int i = 0; i < TIMES; i++) {
         call_kill(getpid(), SIGUSR1, 0);
@@ -173,6 +208,7 @@ int main(void) {
     measure("kill", sends, NULL, SI_USER);
     measure("sigqueue", sends, &info, SI_QUEUE);
     measure("a timer", calls, NULL, SI_KERNEL);
+    handle_before_the_post();
     leave_to_the_other();
     send_to_a_thread();
     return 0;
