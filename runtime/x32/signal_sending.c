@@ -95,18 +95,7 @@ static enum owner owner_of(i32 signal) {
 }
 
 static const u64 a_moment[2] = {0, 50000};
-
-/* Whether another thread takes what waits for the process, within a tenth of a second. */
-static int is_taken(i32 signal) {
-    enum { MOMENTS = 1000 }; /* with the kernel's slack */
-    for (int i = 0; i < MOMENTS; i++) {
-        KERNEL_2(__NR_nanosleep, a_moment, 0);
-        if (!waits_in_queue(signal)) {
-            return 1;
-        }
-    }
-    return 0;
-}
+enum { MOMENTS = 1000 }; /* a tenth of a second, with the kernel's slack */
 
 int signals_pass_on(i32 signal, struct siginfo64 *info) {
     long process = KERNEL_1(__NR_getpid, 0);
@@ -129,8 +118,11 @@ int signals_pass_on(i32 signal, struct siginfo64 *info) {
     if (failed(KERNEL_3(__NR_rt_sigqueueinfo, process, signal, &passed))) {
         return 0;
     }
-    if (is_taken(signal)) {
-        return 1;
+    for (int i = 0; i < MOMENTS; i++) {
+        KERNEL_2(__NR_nanosleep, a_moment, 0);
+        if (!waits_in_queue(signal)) {
+            return 1;
+        }
     }
     static const u64 no_time[2] = {0, 0};
     u64 mask = SIGNAL_BIT(signal);
@@ -139,6 +131,12 @@ int signals_pass_on(i32 signal, struct siginfo64 *info) {
     }
     signals_as_sent(info);
     return 0;
+}
+
+/* Not one for this thread alone, nor one that the first thread has come to block. */
+static int waits_for_first(i32 signal) {
+    enum owner owner = owner_of(signal);
+    return owner == SAME_IN_QUEUE || owner == OTHER_IN_QUEUE;
 }
 
 /* `result`: of a call that sent it, perhaps to this process. A kernel interrupts the first thread before the
@@ -151,11 +149,8 @@ static long let_first_take(long result, u64 number) {
         return result;
     }
     signals_block_until_leaving(this_thread());
-    if (waits_in_queue(signal)) {
-        enum owner owner = owner_of(signal);
-        if (owner == SAME_IN_QUEUE || owner == OTHER_IN_QUEUE) {
-            is_taken(signal);
-        }
+    for (int i = 0; i < MOMENTS && waits_in_queue(signal) && waits_for_first(signal); i++) {
+        KERNEL_2(__NR_nanosleep, a_moment, 0);
     }
     return result;
 }
