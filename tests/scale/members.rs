@@ -247,6 +247,29 @@ fn a_job_that_leaves_a_process_at_work_has_failed() {
     }
 }
 
+/// It takes no child's place, CPU or memory, and a program need not wait for it.
+#[test]
+fn a_daemon_that_sleeps_is_no_child_of_the_program_and_one_that_works_is() {
+    let lab = Laboratory::new();
+    lab.program("left_over.c");
+    for (how, status) in [("daemon", 0), ("busy-daemon", 1)] {
+        let run = format!("{{build}}/left_over {how} 250 {{processes}}");
+        let words = "scale left_over.c --abi x86-64 --processes 1,2 --mode fork --rounds 1 --warmup 0 --memory=1 --json --run";
+        let words: Vec<&str> = words.split(' ').chain([&run[..]]).collect();
+        let output = lab.widthwise(&words[..]);
+        assert_eq!(output.status, Some(status), "{output:?}");
+        for run in runs(&output.json()).iter().filter(|run| run["purpose"] == "timed") {
+            assert_eq!(run["failure"].is_null(), status == 0, "{run}");
+            if status == 0 {
+                let members = run["members"].as_array().unwrap();
+                assert_eq!(run["cell"]["processes"], members.len(), "{run}");
+                assert!(members.iter().all(|member| member["cpu_ns"].as_f64().unwrap() > 200e6), "{run}");
+                assert!(run["remarks"].to_string().contains("left a process running behind it"), "{run}");
+            }
+        }
+    }
+}
+
 /// A child's CPU time before it was seen is in its figure, or the figure is not called exact.
 #[test]
 fn exact_cpu_times_of_children_are_those_of_their_rusage() {

@@ -43,15 +43,25 @@ pub fn program(pid: u32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
+/// The session of a process: the number of the process that began it (setsid(2)).
+pub fn session(pid: u32) -> Option<u32> {
+    stat_field(pid, 3)
+}
+
+/// A field of proc_pid_stat(5), counted from the state, which follows the name in brackets.
+fn stat_field<T: std::str::FromStr>(pid: u32, field: usize) -> Option<T> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(field)?.parse().ok()
+}
+
 /// When a process was made, as `now` would have said: to a tick of the kernel's clock (10 ms), and not later than it was.
 pub fn made_at(pid: u32) -> Option<u64> {
-    /// `starttime` of proc_pid_stat(5), counted from the state, which follows the name in brackets.
+    /// `starttime`.
     const START_TIME: usize = 19;
     /// USER_HZ, which is 100 on every architecture here.
     const TICK: u64 = 10_000_000;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    let ticks: u64 = fields.split_whitespace().nth(START_TIME)?.parse().ok()?;
+    let ticks: u64 = stat_field(pid, START_TIME)?;
     // That clock continues while the machine is suspended.
     let suspended = clock::since_boot().saturating_sub(clock::now());
     Some(ticks.saturating_mul(TICK).saturating_sub(suspended))

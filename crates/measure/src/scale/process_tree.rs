@@ -32,7 +32,14 @@ struct Task {
     moved_to: Option<String>,
     /// It only starts other programs.
     is_wrapper: bool,
+    session: Option<u32>,
+    /// It is a daemon that sleeps, and no member.
+    is_daemon: bool,
 }
+
+/// A process in a session of its own whose parent has ended is taken for a daemon that sleeps until it has used this much
+/// CPU time, in nanoseconds.
+const DAEMON: u64 = 20_000_000;
 
 impl Task {
     fn new(parent: u32, first_ns: u64, is_wrapper: bool) -> Task {
@@ -46,6 +53,8 @@ impl Task {
             was_on: Vec::new(),
             moved_to: None,
             is_wrapper,
+            session: None,
+            is_daemon: false,
         }
     }
 }
@@ -133,7 +142,9 @@ impl ProcessTree {
             task.is_orphan |= is_orphan;
             task.lives = true;
             task.is_wrapper = snapshot.is_wrapper;
+            task.session = snapshot.session.or(task.session);
         }
+        self.find_daemons(&|_, task| task.is_orphan && task.cpu_ns < DAEMON);
         let Some((parent, members)) = self.chosen() else { return Vec::new() };
         let is_first = self.before_fork.is_none_or(|(known, _, _)| known != parent);
         let others = || members.iter().filter(|pid| **pid != parent);
@@ -151,6 +162,7 @@ impl ProcessTree {
         for (pid, task) in self.tasks.iter_mut().filter(|(_, task)| task.lives) {
             let Some((cpu_ns, waited_ns)) = used(*pid) else { continue };
             task.cpu_ns = cpu_ns;
+            task.is_daemon &= cpu_ns < DAEMON;
             self.lanes.judge(*pid, cpu_ns + waited_ns, at_ns);
         }
         let Some((parent, members)) = self.chosen() else { return Vec::new() };
@@ -165,6 +177,39 @@ impl ProcessTree {
         }
         self.lanes.spread();
         self.places(parent, &members)
+    }
+
+    /// Decides which of the processes in a session of their own are daemons that sleep: those that `sleeps` is true of.
+    fn find_daemons(&mut self, sleeps: &dyn Fn(u32, &Task) -> bool) {
+        let session_of = |pid| self.tasks.get(&pid).and_then(|task| task.session);
+        // The parent is never an orphan. A program that runs in a session of its own has its children there, too.
+        let root = self.root.and_then(session_of);
+        let parent = self.chosen().and_then(|(parent, _)| session_of(parent));
+        for (pid, task) in &mut self.tasks {
+            let is_own = task.session.is_some() && root.is_some();
+            let is_own = is_own && task.session != root && (parent.is_none() || task.session != parent);
+            task.is_daemon = is_own && sleeps(*pid, task);
+        }
+    }
+
+    /// Decides, after the run, which processes were daemons that sleep: those in a session of their own that were killed when the
+    /// program had ended, if what was left over used no CPU time then.
+    pub fn ended(&mut self, exits: &[(Exit, u64)], left_asleep: bool) {
+        let status: BTreeMap<u32, i32> = exits
+            .iter()
+            .filter(|(exit, _)| exit.pid == exit.tgid)
+            .map(|(exit, _)| (exit.pid, exit.status))
+            .collect();
+        let killed: BTreeSet<u32> = self
+            .tasks
+            .iter()
+            .filter(|(pid, task)| match status.get(pid) {
+                Some(status) => libc::WIFSIGNALED(*status) && libc::WTERMSIG(*status) == libc::SIGKILL,
+                None => task.lives,
+            })
+            .map(|(pid, _)| *pid)
+            .collect();
+        self.find_daemons(&|pid, _| left_asleep && killed.contains(&pid));
     }
 
     fn is_threads(&self) -> bool {
@@ -226,7 +271,7 @@ impl ProcessTree {
     fn chosen(&self) -> Option<(u32, Vec<u32>)> {
         let mut of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for pid in &self.order {
-            if let Some(task) = self.tasks.get(pid).filter(|task| !task.is_orphan) {
+            if let Some(task) = self.tasks.get(pid).filter(|task| !task.is_orphan && !task.is_daemon) {
                 of.entry(task.parent).or_default().push(*pid);
             }
         }
@@ -235,7 +280,7 @@ impl ProcessTree {
         }
         let known = |pid: &u32| self.tasks.get(pid);
         let orphans = || {
-            let is_one = |pid: &&u32| known(pid).is_some_and(|task| task.is_orphan);
+            let is_one = |pid: &&u32| known(pid).is_some_and(|task| task.is_orphan && !task.is_daemon);
             self.order.iter().filter(is_one).copied()
         };
         let parents = |wrappers: bool| {
@@ -260,7 +305,9 @@ impl ProcessTree {
             return Some((*parent, children.iter().copied().chain(orphans()).collect()));
         }
         // A process that does not fork is its own only member; if it forked unseen, there are orphans.
-        let is_program = |pid: &&u32| known(pid).is_some_and(|task| !task.is_wrapper && !task.is_orphan);
+        let is_program = |pid: &&u32| {
+            known(pid).is_some_and(|task| !task.is_wrapper && !task.is_orphan && !task.is_daemon)
+        };
         let alone = self.order.iter().rev().find(is_program)?;
         let orphans: Vec<u32> = orphans().collect();
         match orphans.is_empty() {

@@ -74,6 +74,8 @@ pub(super) fn accounted(
         run.members = jobs(&done, first, &moved_jobs);
     } else {
         exits.retain(|(exit, reported_ns)| reported_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
+        let left_asleep = done.iter().all(|(done, _)| left_working(&done.reply).is_none());
+        tree.ended(&exits, left_asleep && done.iter().any(|(done, _)| done.reply.left_over > 0));
         tree.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         run.before_fork = tree.before_fork(first, &exits);
         run.parent_cpu_ns = parent_cpu_ns;

@@ -23,6 +23,8 @@ pub struct TaskSnapshot {
     pub is_launched: bool,
     /// It is one of the programs that only start others.
     pub is_wrapper: bool,
+    /// Its session, where that is known.
+    pub session: Option<u32>,
 }
 
 /// All tasks that a launcher has started, as `/proc` shows them now. The launcher's own child counts once it
@@ -37,10 +39,12 @@ pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> 
         }
         let is_wrapper = is_wrapper(program.as_deref());
         if mode == Mode::Threads {
-            let of = |thread| TaskSnapshot { pid: thread, parent: pid, is_launched, is_wrapper };
+            let of =
+                |thread| TaskSnapshot { pid: thread, parent: pid, is_launched, is_wrapper, session: None };
             snapshots.extend(descendants::threads(pid).into_iter().map(of));
         } else {
-            snapshots.push(TaskSnapshot { pid, parent, is_launched, is_wrapper });
+            let session = descendants::session(pid);
+            snapshots.push(TaskSnapshot { pid, parent, is_launched, is_wrapper, session });
         }
     }
     snapshots
@@ -62,6 +66,7 @@ pub fn new_tasks(mode: Mode, parent: u32, known: &dyn Fn(u32) -> bool) -> (Vec<T
         parent,
         is_launched: false,
         is_wrapper: mode != Mode::Threads && is_wrapper(descendants::program(*pid).as_deref()),
+        session: if mode == Mode::Threads { None } else { descendants::session(*pid) },
     };
     let snapshots = living.iter().filter(|pid| !known(**pid)).map(new).collect();
     (snapshots, living)

@@ -1,7 +1,7 @@
 use super::*;
 
 fn snapshot(pid: u32, parent: u32, is_wrapper: bool) -> TaskSnapshot {
-    TaskSnapshot { pid, parent, is_launched: parent == 1, is_wrapper }
+    TaskSnapshot { pid, parent, is_launched: parent == 1, is_wrapper, session: Some(10) }
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_shell_whose_children_do_the_work_is_the_parent() {
 fn a_second_pool_takes_the_places_of_the_first_and_belongs_to_its_members() {
     for mode in [Mode::Fork, Mode::Threads] {
         let mut tree = ProcessTree::new(mode, 2, &[4, 6]);
-        let one = |pid| TaskSnapshot { pid, parent: 10, is_launched: false, is_wrapper: false };
+        let one = |pid| TaskSnapshot { is_launched: false, ..snapshot(pid, 10, false) };
         let parent = TaskSnapshot { pid: 10, parent: if mode == Mode::Fork { 1 } else { 10 }, ..one(10) };
         tree.seen(&[parent.clone(), one(11), one(12)], 1);
         tree.seen_more(10, &[], &[10], 2);
@@ -106,6 +106,26 @@ fn an_orphan_of_an_ended_child_counts_as_a_child_of_the_program() {
     let mut tree = ProcessTree::new(Mode::Fork, 2, &[]);
     tree.seen(&[snapshot(10, 1, false), snapshot(12, 1, false), snapshot(13, 1, false)], 1);
     assert_eq!((tree.parent(), tree.member_pids()), (Some(10), vec![12, 13]));
+}
+
+#[test]
+fn a_daemon_that_sleeps_is_no_child_and_one_that_works_is() {
+    let daemon = TaskSnapshot { session: Some(11), ..snapshot(12, 1, false) };
+    let all = [snapshot(10, 1, false), snapshot(20, 10, false), daemon];
+    let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
+    tree.seen(&all, 1);
+    assert_eq!(tree.member_pids(), [20]);
+    tree.judge(&|pid| Some((if pid == 12 { 30_000_000 } else { 0 }, 0)), 60_000_000);
+    assert_eq!(tree.member_pids(), [20, 12], "it has worked");
+    tree.ended(&[], true);
+    assert_eq!(tree.member_pids(), [20], "it slept in the end");
+    tree.ended(&[], false);
+    assert_eq!(tree.member_pids(), [20, 12], "it worked in the end");
+    // In the session of the program it is a child.
+    let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
+    tree.seen(&[snapshot(10, 1, false), snapshot(20, 10, false), snapshot(12, 1, false)], 1);
+    tree.ended(&[], true);
+    assert_eq!(tree.member_pids(), [20, 12]);
 }
 
 #[test]
