@@ -177,9 +177,13 @@ pub(crate) fn sample(
 
 /// How far `ru_maxrss` may lag behind the exact size, as taskstats do: only a clear excess is another image's.
 fn lag() -> u64 {
+    rss_lag_of_cpu(online()) * online()
+}
+
+/// How many CPUs the machine has.
+pub(crate) fn online() -> u64 {
     // SAFETY: no pointers.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64;
-    rss_lag_of_cpu(online) * online
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
 }
 
 /// The peak of the address space. Nothing has that of an image that an `execve` replaced: if its resident size alone is more than any

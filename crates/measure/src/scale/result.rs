@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use widthwise_experiment::memory::rss_lag_of_cpu;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, Purpose};
 use widthwise_machine::noise::{self, Snapshot};
@@ -9,7 +10,7 @@ use widthwise_machine::noise::{self, Snapshot};
 use crate::output::digest;
 use crate::output::earlier::Earlier;
 use crate::run::ending::{describe, failure};
-use crate::run::sample::left_working;
+use crate::run::sample::{left_working, online};
 use crate::scale::group_memory::Running;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
@@ -26,6 +27,8 @@ const APART: f64 = 0.01;
 const NEAR_PEAK: f64 = 0.95;
 /// Those are the kernel's, which counts resident pages per CPU, in batches (proc(5), statm): bytes for each member.
 const BATCHES: u64 = 256 << 10;
+/// The peak of a child may lag on two CPUs: that where it was forked, and its own.
+const LAGS_ON: u64 = 2;
 /// Or the moment is the highest of this many with all members, however far from the peaks: what grows steadily grows by a
 /// twentieth from one to the next.
 const SEVERAL: usize = 20;
@@ -268,18 +271,17 @@ fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
 fn remark_on_peaks(run: &mut GroupRun, memory: &mut Memory) {
     let noun = run.cell.mode.noun();
     let moments = memory.moments.iter().filter(|moment| moment.members >= memory.members.len()).count();
-    let far = share_of_peaks(memory, &run.members).filter(|share| *share < NEAR_PEAK);
-    let per_cent = 100.0 * far.unwrap_or(1.0);
+    let far = shares_of_peaks(memory, &run.members, online()).filter(|shares| shares.least() < NEAR_PEAK);
+    let share = far.as_ref().map(|shares| shares.in_words(noun)).unwrap_or_default();
     let remark = match far {
         Some(_) if moments >= SEVERAL => format!(
-            "its memory is that of the highest of {moments} readings, which has {per_cent:.0} % of the {noun}' own peaks: \
-             these were at other moments"
+            "its memory is that of the highest of {moments} readings, which has {share}: these were at other moments"
         ),
         Some(_) => {
             memory.highest = None;
             format!(
                 "too short for its memory to be read while all were there, near their peak: the highest of {moments} \
-                 readings has {per_cent:.0} % of the {noun}' own peaks"
+                 readings has {share}"
             )
         }
         None if memory.highest.is_none() => "too short for its memory to be read while all were there".to_owned(),
@@ -435,14 +437,44 @@ fn is_unread(run: &GroupRun, seen: Reading, waits: &Waits, unread_ns: u64) -> bo
     !waits.is_complete() && (is_little || is_early)
 }
 
-/// How large the members were at the moment that represents the run, as a share of their own peaks by the kernel. None where the
-/// kernel reports no peaks, and without such a moment.
-fn share_of_peaks(memory: &Memory, members: &[Member]) -> Option<f64> {
+/// How much of their memory the members had at the moment that represents the run.
+#[derive(Debug, PartialEq)]
+struct Shares {
+    /// Of their own peaks by the kernel.
+    of_all: f64,
+    /// Of what they may have had for themselves, if all that was missed was their own. Pages that they share with others, as children
+    /// do with their parent, may be most of a peak, and one more process does not add them.
+    of_own: f64,
+}
+
+impl Shares {
+    fn least(&self) -> f64 {
+        self.of_all.min(self.of_own)
+    }
+
+    fn in_words(&self, noun: &str) -> String {
+        // Rounded, what is just below 95 % would be 95 %.
+        let per_cent = (100.0 * self.least()).floor();
+        match self.of_own < self.of_all {
+            true => {
+                format!("{per_cent:.0} % of what the {noun} may have had for themselves at their own peaks")
+            }
+            false => format!("{per_cent:.0} % of the {noun}' own peaks"),
+        }
+    }
+}
+
+/// These shares; `online` CPUs has the machine. None where the kernel reports no peaks, and without such a moment.
+fn shares_of_peaks(memory: &Memory, members: &[Member], online: u64) -> Option<Shares> {
     memory.highest?;
     let peak: u64 = members.iter().map(|member| member.max_rss).sum::<Option<u64>>()?;
     let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
-    let inexact = BATCHES * members.len() as u64;
-    Some((seen + inexact) as f64 / peak.max(1) as f64)
+    let count = members.len() as u64;
+    let of_all = (seen + BATCHES * count) as f64 / peak.max(1) as f64;
+    let missed = peak.saturating_sub(seen + LAGS_ON * rss_lag_of_cpu(online) * count);
+    let own: u64 = memory.members.iter().map(|member| member.uss).sum();
+    let of_own = if missed == 0 { 1.0 } else { own as f64 / (own + missed) as f64 };
+    Some(Shares { of_all, of_own })
 }
 
 /// A digest of every output, in the spec of the jobs, where outputs are compared.
@@ -484,5 +516,35 @@ fn members_failed(run: &mut GroupRun, tree: &ProcessTree, exits: &[(Exit, u64)],
         };
         run.failure = Some(format!("{which} did not end well: {how}"));
         run.ending = ending;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_experiment::scale::MemberMemory;
+
+    use super::*;
+
+    #[test]
+    fn what_was_missed_of_a_peak_is_compared_with_what_a_member_has_for_itself() {
+        const MB: u64 = 1_000_000;
+        let shares = |resident: u64, uss: u64, peak: u64| {
+            let one = MemberMemory { resident, uss, ..MemberMemory::default() };
+            let memory = Memory { highest: Some(0), members: vec![one], ..Memory::default() };
+            let member =
+                r#"{"pid":1,"cpu":0,"began_ns":0,"ended_ns":0,"cpu_ns":0,"exact":true,"reported":null}"#;
+            let mut member: Member = serde_json::from_str(member).unwrap();
+            member.max_rss = Some(peak);
+            shares_of_peaks(&memory, &[member], 2).unwrap()
+        };
+        let words = |shares: Shares| shares.in_words("children");
+        // It shared 839 MB of its parent and had 36 MB of its own, which were not read.
+        let spike = shares(839 * MB, MB / 40, 876 * MB);
+        assert!(spike.of_all > NEAR_PEAK && spike.least() < 0.01, "{spike:?}");
+        assert_eq!(words(spike), "0 % of what the children may have had for themselves at their own peaks");
+        // The lag of the kernel's account is nothing that was missed.
+        assert_eq!(shares(840 * MB, MB / 40, 840 * MB + 3 * MB / 4).of_own, 1.0);
+        assert!(shares(876 * MB, 36 * MB, 878 * MB).least() > NEAR_PEAK);
+        assert_eq!(words(shares(50 * MB, 50 * MB, 100 * MB)), "50 % of the children' own peaks");
     }
 }
