@@ -208,8 +208,9 @@ impl Beyond {
 fn of_readings(resident: &[Resident; 2], amount: i64) -> Certainty {
     match resident.iter().map(Resident::lacks).sum::<u64>() {
         0 => Certainty::High,
-        lacks if amount.unsigned_abs() > lacks => Certainty::Medium,
-        _ => Certainty::Low,
+        lacks if amount.unsigned_abs() <= lacks => Certainty::Low,
+        _ if resident.iter().all(Resident::is_at_peak) => Certainty::High,
+        _ => Certainty::Medium,
     }
 }
 
@@ -381,6 +382,18 @@ mod tests {
             parts(&measured(50_000, 10_000), Some(&resident), Some(&heap), &[], &Recordings::default());
         assert_eq!(amounts(&parts), [("allocated memory that is not resident", -40_000)]);
         assert_eq!(parts[0].place, "never written to");
+    }
+
+    #[test]
+    fn what_a_reading_near_the_peak_may_lack_is_not_certain() {
+        let of = |share| {
+            let readings = [resident(50_000, 0, 0).at(share), resident(48_000, 0, 0)];
+            [of_readings(&readings, 2_000), of_readings(&readings, 40_000)]
+        };
+        // The first lacks 2 632 of 52 632 bytes, or nothing.
+        assert_eq!(of(0.95), [Certainty::Low, Certainty::High]);
+        assert_eq!(of(1.0), [Certainty::High; 2]);
+        assert_eq!(of(0.9), [Certainty::Low, Certainty::Medium]);
     }
 
     #[test]

@@ -125,11 +125,8 @@ impl Resident {
         self.share >= AT_PEAK
     }
 
-    /// What the run's own peak has and the reading lacks; nothing for a reading of the peak.
+    /// What the run's own peak has and the reading lacks. A reading that counts as one of the peak may lack a few per cent of it, too.
     pub fn lacks(&self) -> u64 {
-        if self.is_at_peak() {
-            return 0;
-        }
         let total = self.total() as f64;
         (total / self.share - total) as u64
     }
