@@ -35,7 +35,7 @@ static int64_t print_map(const char *what, int64_t answer) {
     return answer;
 }
 
-/* The kernel keeps a MiB free below it: what would fit into the room under it goes elsewhere. */
+/* The kernel keeps a MiB free below it: a mapping that needs that MiB is placed elsewhere. */
 static void grow_down(void) {
     enum { ROOM = 64 << 20, OWN = 16 * PAGE, GROWTH = 20 * PAGE, GAP = 256 * PAGE };
     char *room = mmap(NULL, ROOM, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
