@@ -113,14 +113,13 @@ int main(void) {
 "#;
 
 // An exception crosses the C++ library, its unwinder and libgcc: what a half-installed g++ gets wrong.
-const CXX_SOURCE: &str = r#"#include <cstdio>
-#include <stdexcept>
-#include <vector>
+const CXX_SOURCE: &str = r#"#include <cerrno>
+#include <cstdio>
+#include <new>
 int main() {
-    std::vector<int> numbers(3);
     try {
-        numbers.at(5) = 1;
-    } catch (const std::out_of_range &) {
+        throw std::bad_alloc();
+    } catch (const std::exception &) {
         std::printf("%d %d\n", (int)sizeof(void *), (int)sizeof(long));
         return 0;
     }
