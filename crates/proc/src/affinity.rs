@@ -1,4 +1,4 @@
-//! The CPUs on which processes and threads may run (sched_setaffinity(2)).
+//! The CPUs of the machine, and those on which processes and threads may run (sched_setaffinity(2)).
 
 /// The CPUs that a process or thread is to run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,12 @@ pub fn affinity(pid: u32) -> Option<Vec<u32>> {
     )
 }
 
+/// How many CPUs of the machine are online: neither an affinity nor a control group's quota makes them fewer.
+pub fn online_cpus() -> u64 {
+    // SAFETY: no pointers.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
+}
+
 /// Keeps this process, and every thread it will start, off the measured core; on a machine with one CPU it
 /// stays.
 pub fn step_aside(cpu: u32) {
@@ -72,5 +78,23 @@ pub fn is_beside(cpus: &[u32]) -> bool {
         }
         cpus.iter().for_each(|&cpu| libc::CPU_CLR(cpu as usize, &mut set));
         cpus.is_empty() || libc::CPU_COUNT(&set) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_affinity_does_not_change_how_many_cpus_are_online() {
+        let online = online_cpus();
+        let narrowed = std::thread::spawn(|| {
+            // SAFETY: no pointers.
+            let thread = unsafe { libc::gettid() } as u32;
+            let cpus = affinity(thread).unwrap()[..1].to_vec();
+            set_affinity(&SetAffinity { pid: thread, cpus, first: true }).unwrap();
+            (std::thread::available_parallelism().unwrap().get(), online_cpus())
+        });
+        assert_eq!(narrowed.join().unwrap(), (1, online));
     }
 }

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::affinity::online_cpus;
+
 /// The first estimate of what reading it costs, in nanoseconds.
 const COST: f64 = 30e3;
-/// Pages that each CPU may not have reported to the group yet (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c:
+/// Pages that each CPU of the machine may not have reported to the group yet (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c:
 /// `memcg_vmstats_needs_flush`), in bytes.
 const UNTOLD: u64 = 64 * 4096;
 
@@ -22,9 +24,8 @@ pub struct MemoryStat {
 impl MemoryStat {
     /// Opens the file; absent where it cannot be opened.
     pub fn open(path: &Path) -> Option<MemoryStat> {
-        let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let file = File::open(path).ok()?;
-        Some(MemoryStat { file, text: vec![0; 16 << 10], cost: COST, untold: cpus * UNTOLD })
+        Some(MemoryStat { file, text: vec![0; 16 << 10], cost: COST, untold: online_cpus() * UNTOLD })
     }
 
     /// The estimated cost of a reading.

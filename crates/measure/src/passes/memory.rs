@@ -21,6 +21,7 @@ use crate::run::runner::Runner;
 use bounds::{Accounts, Bounds, Mapped};
 use group::Group;
 use widthwise_experiment::schedule::Slot;
+use widthwise_proc::affinity::online_cpus;
 use widthwise_proc::sampler::{Sampler, Watch, MARKS, SHARE};
 use widthwise_proc::taskstats::Process;
 
@@ -109,15 +110,16 @@ fn run(
     let (charged, cached) = (seen.charged, seen.cached);
     let series = seen.since(result.began_at, result.wall);
     let cpus = match plan.cpus.len() {
-        0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+        // A quota of CPU time leaves every CPU of the machine to the program.
+        0 => online_cpus(),
         // The launcher is charged on its own.
-        count => count + 1,
+        count => count as u64 + 1,
     };
     let (processes, runtime) = with_runtime(result.processes.take(), result.account.as_ref());
     let accounts = Accounts {
         processes: processes.as_deref(),
         largest: result.largest,
-        group: group.as_mut().and_then(|group| group.peak(cpus as u64, cached)),
+        group: group.as_mut().and_then(|group| group.peak(cpus, cached)),
         charged,
         mapped_files: &mapped_files,
         all_seen: none_else || result.childless,

@@ -7,6 +7,7 @@ use widthwise_experiment::memory::rss_lag_of_cpu;
 use widthwise_experiment::outcome::{Reading, Source};
 
 use crate::run::launcher::Reply;
+use widthwise_proc::affinity::online_cpus;
 use widthwise_proc::clock;
 use widthwise_proc::taskstats::Process;
 
@@ -177,13 +178,7 @@ pub(crate) fn sample(
 
 /// How far `ru_maxrss` may lag behind the exact size, as taskstats do: only a clear excess is another image's.
 fn lag() -> u64 {
-    rss_lag_of_cpu(online()) * online()
-}
-
-/// How many CPUs the machine has.
-pub(crate) fn online() -> u64 {
-    // SAFETY: no pointers.
-    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
+    rss_lag_of_cpu(online_cpus()) * online_cpus()
 }
 
 /// The peak of the address space. Nothing has that of an image that an `execve` replaced: if its resident size alone is more than any

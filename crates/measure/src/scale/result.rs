@@ -6,11 +6,12 @@ use widthwise_experiment::memory::rss_lag_of_cpu;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{CpuWait, GroupRun, Member, Memory, Mode, Purpose};
 use widthwise_machine::noise::{self, Snapshot};
+use widthwise_proc::affinity::online_cpus;
 
 use crate::output::digest;
 use crate::output::earlier::Earlier;
 use crate::run::ending::{describe, failure};
-use crate::run::sample::{left_working, online};
+use crate::run::sample::left_working;
 use crate::scale::group_memory::Running;
 use crate::scale::group_spec::GroupSpec;
 use crate::scale::launcher_pool::{Done, GroupResult, Task};
@@ -271,7 +272,8 @@ fn set_memory(run: &mut GroupRun, memory: Option<(Option<Running>, Memory)>) {
 fn remark_on_peaks(run: &mut GroupRun, memory: &mut Memory) {
     let noun = run.cell.mode.noun();
     let moments = memory.moments.iter().filter(|moment| moment.members >= memory.members.len()).count();
-    let far = shares_of_peaks(memory, &run.members, online()).filter(|shares| shares.least() < NEAR_PEAK);
+    let far =
+        shares_of_peaks(memory, &run.members, online_cpus()).filter(|shares| shares.least() < NEAR_PEAK);
     let share = far.as_ref().map(|shares| shares.in_words(noun)).unwrap_or_default();
     let remark = match far {
         Some(_) if moments >= SEVERAL => format!(
