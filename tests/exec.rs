@@ -338,6 +338,48 @@ fn it_runs_for_an_unprivileged_user() {
     assert_eq!(reported.status, Some(7), "{reported:?}");
 }
 
+/// As `arch_align_stack()` of the kernel does: a program whose speed depends on the place of its stack in a page varies as elsewhere.
+#[test]
+fn the_stack_begins_anywhere_in_its_page_unless_addresses_are_fixed() {
+    let lab = Laboratory::new();
+    lab.write(
+        "places.c",
+        r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    if (count > 1) {
+        printf("%d\n", (int)((uintptr_t)__builtin_frame_address(0) & 4095));
+        return 0;
+    }
+    for (int i = 0; i < 40; i++) {
+        if (fork() == 0) {
+            execl(words[0], words[0], "child", NULL);
+            _exit(1);
+        }
+        wait(NULL);
+    }
+}
+"#,
+    );
+    lab.gcc(&format!("{X32} places.c -o places"));
+    let places = |printed: &CommandOutput| {
+        let lines: Vec<&str> = printed.stdout.lines().collect();
+        assert_eq!(lines.len(), 40, "{printed:?}");
+        lines.into_iter().collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let printed = exec(&lab, "./places");
+    // Of 256 places, 40 starts have 37 on average.
+    assert!(places(&printed) > 25, "{printed:?}");
+    let program = lab.command("exec ./places").get_program().to_owned();
+    let mut command = std::process::Command::new("setarch");
+    command.arg("-R").arg(program).args(["exec", "./places"]).current_dir(lab.path(""));
+    let printed = output_of(&mut command);
+    assert_eq!(places(&printed), 1, "{printed:?}");
+}
+
 #[test]
 fn no_page_is_both_writable_and_executable() {
     let lab = Laboratory::new();

@@ -54,6 +54,8 @@ fn the_series_is_named_as_a_format_of_report_and_no_option_is_a_value() {
     for (words, hint) in [
         ("compare work.c --series", "`widthwise report --series=FILE` writes this format"),
         ("scale work.c --cpus 0", "unexpected argument '--cpus'"),
+        ("scale work.c --processes -1", "invalid value '-1' for '--processes <N,…>'"),
+        ("compare work.c --rounds -1", "invalid value '-1' for '--rounds <N>'"),
         ("scale work.c --concurrent", "unexpected argument '--concurrent'"),
         ("compare work.c --alocator glibc", "a similar argument exists: '--allocator'"),
     ] {

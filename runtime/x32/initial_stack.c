@@ -128,7 +128,7 @@ void stack_build(struct stack *stack, u64 top, const struct stack_content *conte
     stack->low = (u64)low;
     stack->top = top;
     /* From the top, as fs/exec.c and fs/binfmt_elf.c: an empty word, the file's name, environment, arguments;
-     * platform, random bytes; the vector, the pointers, the count. */
+     * the random gap; platform, random bytes; the vector, the pointers, the count. */
     u64 at = top - 8 - (length_of(content->file_name) + 1), file_name = at;
     copy_bytes((void *)at, content->file_name, length_of(content->file_name) + 1);
     stack->environment_end = at;
@@ -139,7 +139,7 @@ void stack_build(struct stack *stack, u64 top, const struct stack_content *conte
     at -= arguments_size;
     stack->arguments = at;
     put_texts(at, content->arguments, content->argument_count);
-    at = ROUND_DOWN(at, 16UL) - sizeof platform_name;
+    at = ROUND_DOWN(at - content->random_gap, 16UL) - sizeof platform_name;
     u64 platform = at;
     copy_bytes((void *)at, platform_name, sizeof platform_name);
     at = ROUND_DOWN(at - 16, 16UL);

@@ -4,6 +4,9 @@
 
 #include "kernel.h"
 
+/* arch_align_stack(), arch/x86/kernel/process.c: so the stack begins anywhere in its page. */
+#define STACK_RANDOM_GAP 8192UL
+
 struct stack_content {
     const char *const *arguments;
     u64 argument_count;
@@ -14,6 +17,7 @@ struct stack_content {
     u32 program_headers, program_header_count, interpreter_base, entry;
     u64 vdso;
     const u8 *random; /* 16 bytes */
+    u64 random_gap;   /* below the texts: less than STACK_RANDOM_GAP */
     int executable;
 };
 

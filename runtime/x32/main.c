@@ -495,6 +495,7 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
         .entry = image->entry + program.main.bias,
         .vdso = vdso_map(settings.valgrind ? 0 : kernel_vdso),
         .random = (const u8 *)&random[3],
+        .random_gap = randomize ? random[5] % STACK_RANDOM_GAP : 0,
         .executable = image->executable_stack,
     };
     struct stack stack;

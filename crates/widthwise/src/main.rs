@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     file_capabilities::restore_environment();
     interrupt::survive_file_size_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let line = match CommandLine::try_parse_from(&words) {
+    let line = match options::parse(&words) {
         Ok(line) => line,
         Err(mut error) => {
             options::leave_out_useless_tip(&words, &mut error);

@@ -4,9 +4,21 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::CommandFactory;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::CommandLine;
+
+/// The request in these words. A negative number is the value of the option before it, whose own error says what is allowed.
+pub fn parse(words: &[OsString]) -> Result<CommandLine, clap::Error> {
+    let takes_value = |option: &clap::Arg| option.get_long().is_some() && option.get_action().takes_values();
+    let with_negative_numbers = |option: clap::Arg| match takes_value(&option) {
+        true => option.allow_negative_numbers(true),
+        false => option,
+    };
+    let mut command = CommandLine::command().mut_subcommands(|verb| verb.mut_args(with_negative_numbers));
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
 
 /// A correction, if `message` complains of a word that was meant as the value of the option before it.
 pub fn hint(words: &[OsString], message: &str) -> Option<String> {

@@ -17,7 +17,6 @@ use widthwise_experiment::scale::{Cell, GroupRun, Mode, Plan, Purpose};
 use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::Compiler;
 use widthwise_machine::noise;
-use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::rounds::{End, RoundsError};
@@ -200,7 +199,7 @@ impl Scale {
         let mut placements = Vec::new();
         let mut remarks = Vec::new();
         for name in &plan.placements {
-            let placed = placed(topology, name, &plan.kinds, most)?;
+            let placed = question::place(topology, name, &plan.kinds, most)?;
             remarks.extend(placed.remarks.iter().map(|remark| format!("{name}: {remark}")));
             placements.push((name.clone(), placed.cpus));
         }
@@ -410,18 +409,6 @@ struct Ready<'a> {
     is_smallest: bool,
 }
 
-fn placed(
-    topology: &Topology,
-    name: &str,
-    kinds: &str,
-    processes: usize,
-) -> Result<placement::Placement, Failure> {
-    let wrong = |error: String| Failure::request(format!("--placement {name}: {error}"));
-    let policy: Policy = name.parse().map_err(|error| wrong(format!("{error}")))?;
-    let kinds: Kinds = kinds.parse().map_err(|error| wrong(format!("{error}")))?;
-    placement::place(topology, &policy, kinds, processes).map_err(|error| wrong(error.to_string()))
-}
-
 /// Every cell, and the baseline's smallest once more: the A/A pair.
 fn cells<'a>(
     plan: &Plan,
@@ -439,7 +426,7 @@ fn cells<'a>(
                     placement: name.clone(),
                     processes,
                 };
-                let cpus = placed(topology, name, &plan.kinds, processes)?.cpus;
+                let cpus = question::place(topology, name, &plan.kinds, processes)?.cpus;
                 let is_smallest = number == 0 && step == 0;
                 if is_smallest && participant.variant == baseline && participant.mode == plan.modes[0] {
                     let cell = Cell { variant: control_of(baseline), ..cell.clone() };

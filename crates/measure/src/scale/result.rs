@@ -106,7 +106,8 @@ pub(super) fn accounted(
     tell(&Told { spec, tasks, earlier, parents: &parents(&exits) }, pipes, &mut run);
     let has_reported = run.members.iter().any(|member| member.reported.is_some());
     if spec.event_log.is_some() && run.is_sound() && !has_reported {
-        run.remarks.push("reported no event as expected: CPU time per event is CPU time over events".into());
+        run.remarks
+            .push("reported none of the expected events: CPU time per event is CPU time over events".into());
     }
     run
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Parser};
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Mode, Plan};
-use widthwise_machine::placement::{self, Kinds, Policy};
+use widthwise_machine::placement::{self, Kinds, Placement, PlacementError, Policy};
 use widthwise_machine::topology::Topology;
 use widthwise_measure::scale::event_log::{EventLog, Pattern};
 
@@ -70,10 +70,12 @@ impl Question {
 
     /// The plan, with defaults for options that were not given. `run` is the run command.
     pub fn plan(&self, topology: &Topology, run: &str, memory: Option<u32>) -> Result<Plan, Failure> {
-        let kinds: Kinds =
-            self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
+        let kinds = kinds(&self.cores)?;
         let placements = self.placements()?;
-        check_placements(&placements, topology, kinds)?;
+        // One process at least can be placed in each way.
+        for name in &placements {
+            place(topology, name, &self.cores, 1)?;
+        }
         let counts = self.counts(topology, kinds)?;
         let modes = self.modes(run, &counts)?;
         self.check_events(run, &counts)?;
@@ -199,15 +201,22 @@ fn uses(run: &str, word: &str) -> bool {
     placeholder::used(run).any(|used| used == word)
 }
 
-/// Whether one process at least can be placed in each way.
-fn check_placements(names: &[String], topology: &Topology, kinds: Kinds) -> Result<(), Failure> {
-    for name in names {
-        let policy: Policy =
-            name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
-        placement::place(topology, &policy, kinds, 1)
-            .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
-    }
-    Ok(())
+fn kinds(name: &str) -> Result<Kinds, Failure> {
+    name.parse().map_err(|error| Failure::request(format!("--cores: {error}")))
+}
+
+/// Places processes by a policy or a list of CPUs, on cores of these kinds.
+pub fn place(topology: &Topology, name: &str, cores: &str, processes: usize) -> Result<Placement, Failure> {
+    let policy: Policy = name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
+    placement::place(topology, &policy, kinds(cores)?, processes).map_err(|error| {
+        let option = match error {
+            PlacementError::NoEfficiencyCores
+            | PlacementError::EfficiencyForbidden
+            | PlacementError::PerformanceForbidden => format!("--cores {cores}"),
+            _ => format!("--placement {name}"),
+        };
+        Failure::request(format!("{option}: {error}"))
+    })
 }
 
 /// How the plan's events are reported.
