@@ -30,6 +30,8 @@
 #define HWCAP2_FSGSBASE 2      /* arch/x86/include/uapi/asm/hwcap2.h */
 #define PRESERVED_FIRST_WORD 1 /* AT_FLAGS_PRESERVE_ARGV0 */
 #define ADDR_NO_RANDOMIZE 0x0040000
+/* STACK_TOP of a 64-bit process, arch/x86/include/asm/page_64_types.h. */
+#define LAST_STACK 0x7ffffffff000UL
 #define GUARD_GAP (256 * PAGE)
 #define STACK_RANDOM_PAGES 0x7ffUL
 #define MAP_RANDOM_PAGES 0xffUL
@@ -323,6 +325,14 @@ static void name_process(const char *path) {
     KERNEL_2(__NR_prctl, PR_SET_NAME, name);
 }
 
+/* Whether programs have random addresses here: neither the personality nor the sysctl randomize_va_space
+ * forbids it. Where one does, the runtime's own stack ends with the address space: the last text there is the
+ * file's name. */
+static int is_random(const char *file_name) {
+    u64 end = (u64)file_name + length_of(file_name) + 1 + 8;
+    return end != LAST_STACK && (KERNEL_1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
+}
+
 /* Of the kernel's mmap_base(), arch/x86/mm/mmap.c, for a 32-bit program. */
 static u64 lay_out_space(u64 random, int randomize) {
     struct rlimit limit;
@@ -462,7 +472,7 @@ __attribute__((noreturn)) static void begin(u64 *cells, u64 first_faults) {
     u64 script_count = follow_scripts(&request, &beginning, &fd, script_words);
 
     u64 random[6] = {0};
-    int randomize = (KERNEL_1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
+    int randomize = is_random((const char *)vector_value(vector, AT_EXECFN));
     KERNEL_3(__NR_getrandom, random, sizeof random, 0);
     lay_out_space(random[0], randomize);
 
