@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::heap_types::{explained, objects, recorded, remarks, sums_are_exact, ABIS, COUNT};
+use crate::heap_types::{explained, in_each_abi, objects, recorded, remarks, sums_are_exact, ABIS, COUNT};
 use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, Laboratory};
 
@@ -242,4 +242,15 @@ fn each_side_says_which_files_of_split_debug_information_are_missing() {
     let only = only.as_str().unwrap();
     assert!(only.contains(&format!("{first}, and 1 other file; blocks")), "{only}");
     assert_eq!(objects(&json, "pair")[1], 9, "{:#}", json["types"]["types"]);
+}
+
+#[test]
+fn a_block_has_no_type_of_its_function_s_callers_unless_their_call_gives_it_to_them() {
+    in_each_abi("handed_over.c", ["-O1 -fno-builtin", "-O0"], |json, context| {
+        // As many blocks of that size are tables, which functions without a result and other calls of the lines allocate.
+        assert_eq!(objects(json, "call"), [5 * COUNT; 2], "{context}");
+        for name in ["node", "item", "pair"] {
+            assert_eq!(objects(json, name), [COUNT; 2], "{name} {context}");
+        }
+    });
 }

@@ -594,7 +594,7 @@ fn structures_of_one_name_in_two_source_files_are_two_types() {
 }
 
 /// What is said of a program of `gcc` in x86-64 and each narrower ABI, with each of these options.
-fn in_each_abi(program: &str, options: [&str; 2], check: impl Fn(&Value, &str)) {
+pub(crate) fn in_each_abi(program: &str, options: [&str; 2], check: impl Fn(&Value, &str)) {
     let lab = Laboratory::new();
     for options in options {
         let a = recorded(&lab, "gcc", program, options, ABIS[0]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use proptest::prelude::*;
-use widthwise_anatomy::heap::types::callers::{read, read_bytes, Evidence, Target, Wanted};
+use widthwise_anatomy::heap::types::callers::{read, read_bytes, Evidence, Returned, Target, Wanted};
 use widthwise_anatomy::heap::types::constructed;
 
 use crate::outcomes;
@@ -28,6 +28,9 @@ extern "C" own::Node* result(unsigned long n) {
 extern "C" int member(Table* table, unsigned long n) {
     table->table = (own::Node**)allocate(n); // member
     return table->used;
+}
+extern "C" void nothing(void** to, unsigned long n) {
+    *to = allocate(n); // nothing
 }
 "#;
 
@@ -153,8 +156,16 @@ fn named(program: &Path, function: &str, evidence: Evidence) -> BTreeSet<(String
     let wanted =
         behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None, frame: 0 });
     let found = read(program, &wanted.collect());
-    let targets = found.into_values().flatten().filter(|target| target.evidence == evidence);
+    let targets =
+        found.into_values().flat_map(|around| around.targets).filter(|target| target.evidence == evidence);
     targets.map(|Target { name, size, .. }| (name, size)).collect()
+}
+
+/// What a function returns.
+fn returned(program: &Path, function: &str) -> BTreeSet<Returned> {
+    let wanted =
+        behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None, frame: 0 });
+    read(program, &wanted.collect()).into_values().map(|around| around.returned).collect()
 }
 
 /// A function that calls `allocate`, with debug information (DWARF 5) as clang 21 writes it for `new own::Node`: a call site with
@@ -219,7 +230,8 @@ fn a_call_names_what_the_compiler_says_it_allocates() {
     // Of all places of the function, only the one behind the call.
     let places =
         behind_calls(&program, "make").into_iter().map(|address| Wanted { address, line: None, frame: 0 });
-    assert_eq!(read(&program, &places.collect()).len(), 1);
+    let found = read(&program, &places.collect());
+    assert_eq!(found.values().filter(|around| !around.targets.is_empty()).count(), 1);
 }
 
 #[test]
@@ -242,6 +254,18 @@ fn variables_results_and_members_name_what_they_point_to() {
             assert!(named(&program, "result", Evidence::Result).contains(&node), "{compiler} {options:?}");
             let pointer = ("own::Node*".to_owned(), Some(word));
             assert!(named(&program, "member", Evidence::Member).contains(&pointer), "{compiler} {options:?}");
+            for (function, expected) in [
+                ("variable", Returned::Pointer),
+                ("result", Returned::Pointer),
+                ("member", Returned::Other),
+                ("nothing", Returned::Other),
+            ] {
+                assert_eq!(
+                    returned(&program, function),
+                    BTreeSet::from([expected]),
+                    "{function} {compiler} {options:?}"
+                );
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod entries;
 mod factors;
 mod fit;
 mod found;
+mod handed_over;
 mod library;
 mod line_calls;
 pub mod model;

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocator::is_passing;
-use super::callers::{self, Evidence, Target, Wanted};
+use super::callers::{self, Around, Evidence, Returned, Target, Wanted};
 use super::constructed;
 use super::factors::Counts;
 use super::fit::{fitting, of_type};
 use super::found::Found;
+use super::handed_over::HandedOver;
 use super::line_calls::LineCall;
 use super::model::Source;
 use super::named_types::{is_known, is_unresolved, named_in_source, structure, Shape};
@@ -45,7 +46,7 @@ type Place = (usize, usize);
 
 /// The code around the allocations of a recording.
 pub(super) struct CallSites {
-    targets: FxHashMap<Rc<str>, FxHashMap<Wanted, Vec<Target>>>,
+    around: FxHashMap<Rc<str>, FxHashMap<Wanted, Around>>,
     /// The classes of objects that are constructed in the blocks, by the address that the allocating call returns to.
     constructed: FxHashMap<Rc<str>, FxHashMap<u64, String>>,
     sources: FxHashMap<String, Option<Vec<String>>>,
@@ -63,7 +64,7 @@ impl CallSites {
             wrappers.insert(function.clone());
         }
         let mut sites = CallSites {
-            targets: FxHashMap::default(),
+            around: FxHashMap::default(),
             constructed: FxHashMap::default(),
             sources: FxHashMap::default(),
             wrappers,
@@ -71,7 +72,8 @@ impl CallSites {
         };
         let mut wanted: FxHashMap<Rc<str>, FxHashSet<Wanted>> = FxHashMap::default();
         for origin in origins {
-            for place in origin.callers.iter().copied().chain(sites.wrappers_of(origin)) {
+            let last = origin.callers.last().copied().unwrap_or((usize::MAX, 0));
+            for place in sites.functions_inside(origin, last).chain(origin.callers.last().copied()) {
                 if let Some((module, call)) = sites.wanted(origin, place) {
                     wanted.entry(module).or_default().insert(call);
                 }
@@ -81,7 +83,7 @@ impl CallSites {
             let path = Path::new(&*module);
             let returns = wanted.iter().map(|wanted| wanted.address).collect();
             sites.constructed.insert(module.clone(), constructed::read(path, &returns));
-            sites.targets.insert(module.clone(), callers::read(path, &wanted));
+            sites.around.insert(module.clone(), callers::read(path, &wanted));
         }
         sites
     }
@@ -91,6 +93,53 @@ impl CallSites {
         let (call, frame) = self.caller(origin, place)?;
         let wanted = Wanted { address: call.code.address, line: frame.line, frame: place.1 };
         Some((call.module.clone()?, wanted))
+    }
+
+    /// What debug information has of the function at a place.
+    fn around(&self, origin: &Origin, place: Place) -> Option<&Around> {
+        let (module, call) = self.wanted(origin, place)?;
+        self.around.get(&module)?.get(&call)
+    }
+
+    /// The program's functions and its wrappers inside of a place, the innermost first.
+    fn functions_inside<'o>(&'o self, origin: &'o Origin, place: Place) -> impl Iterator<Item = Place> + 'o {
+        let is_it = |(place, frame): &(Place, &Frame)| {
+            origin.callers.contains(place) || self.wrappers.contains(&frame.function)
+        };
+        inner_frames(origin, place).filter(is_it).map(|(place, _)| place)
+    }
+
+    /// How a place gets the block, and what of its line asks for it. None if it does not get it: a function between returns something
+    /// else, or debug information does not say what it returns and the line does not call it by its name.
+    fn handed_over(
+        &mut self,
+        origin: &Origin,
+        place: Place,
+        line: Option<String>,
+    ) -> Option<(Option<HandedOver>, Option<String>)> {
+        let inside: Vec<Place> = self.functions_inside(origin, place).collect();
+        let Some((outermost, inner)) = inside.split_last() else { return Some((None, line)) };
+        let returned =
+            |place: &Place| self.around(origin, *place).map_or(Returned::Unknown, |around| around.returned);
+        if inner.iter().any(|place| returned(place) == Returned::Other) {
+            return None;
+        }
+        let (_, frame) = self.caller(origin, *outermost)?;
+        let returned = returned(outermost);
+        let from = HandedOver::by(&frame.function, returned != Returned::Other);
+        let is_unknown = returned == Returned::Unknown && !self.wrappers.contains(&frame.function);
+        if is_unknown && !line.as_deref().is_some_and(|line| from.is_called_in(line)) {
+            return None;
+        }
+        if !from.is_returned && !self.is_asked_for_as_named(origin, place) {
+            return None;
+        }
+        let request = match line {
+            Some(line) => Some(from.request(&line)?),
+            None if from.is_returned => None,
+            None => return None,
+        };
+        Some((Some(from), request))
     }
 
     /// Where an origin's wrappers are, the innermost first.
@@ -163,7 +212,7 @@ impl CallSites {
         line_call: &mut LineCall,
     ) -> Vec<Found> {
         let Some(code) = self.code_around(place, origin, files) else { return Vec::new() };
-        let CodeAround { call: call_code, targets, line, statement, mentions, requests } = code;
+        let CodeAround { call: call_code, targets, line, statement, mentions, requests, from } = code;
         let names: Vec<&str> = mentions.iter().filter_map(Mention::type_name).collect();
         let has_unknown = names.iter().any(|name| !is_known(name, files));
         let is_open = has_unknown || names.iter().any(|name| is_unresolved(name, files));
@@ -199,8 +248,12 @@ impl CallSites {
             found.iter_mut().for_each(|found| found.certainty = certainty);
             return best(found, &origin.values);
         }
+        if from.as_ref().is_some_and(|from| !from.is_returned) {
+            return best(found, &origin.values);
+        }
         let sizes = self.requested.get(&call_code).copied().unwrap_or_default();
-        let request = Request { sizes, statement: statement.as_deref(), has_unknown, requests: &requests };
+        let statement = statement.as_deref();
+        let request = Request { sizes, statement, has_unknown, requests: &requests, from: from.as_ref() };
         let mut named: Vec<Found> =
             targets.iter().filter_map(|target| by_evidence(target, origin, files, &request)).collect();
         let is_sum = line.as_deref().is_some_and(asks_for_a_sum);
@@ -240,11 +293,11 @@ impl CallSites {
     ) -> Option<CodeAround> {
         let (call, frame) = self.caller(origin, place)?;
         let (module, call, frame) = (call.module.clone(), call.code, frame.clone());
-        let targets: Vec<Target> = self
-            .wanted(origin, place)
-            .and_then(|(module, call)| self.targets.get(&module)?.get(&call).cloned())
-            .unwrap_or_default();
+        let targets: Vec<Target> =
+            self.around(origin, place).map(|around| around.targets.clone()).unwrap_or_default();
         let line = self.line(&frame, module.as_deref());
+        let (from, line) = self.handed_over(origin, place, line)?;
+        let of_call = |code: String| from.as_ref().map_or(code.clone(), |from| from.statements(&code));
         let is_called = |name: &str| {
             is_passing(name)
                 || inner_frames(origin, place).any(|(_, frame)| without_parameters(&frame.function) == name)
@@ -253,16 +306,16 @@ impl CallSites {
             .as_deref()
             .map_or(Vec::new(), |line| mentions(line, |name| is_pointer(name, &targets), is_called));
         let mentions: Vec<Mention> = mentions.into_iter().map(|one| resolved(one, &targets, files)).collect();
-        let statement = self.statement(&frame, module.as_deref());
+        let statement = self.statement(&frame, module.as_deref()).map(of_call);
         let requests = Requests {
-            own: self.whole_call(&frame, module.as_deref()),
+            own: of_call(self.whole_call(&frame, module.as_deref())),
             name_array: mentions.iter().any(may_be_array),
             around: match line.as_deref().is_some_and(hands_on) {
                 true => self.lines_around(origin, place).unwrap_or_default(),
                 false => Vec::new(),
             },
         };
-        Some(CodeAround { call, targets, line, statement, mentions, requests })
+        Some(CodeAround { call, targets, line, statement, mentions, requests, from })
     }
 
     /// The lines that call the function of a place, if all are known.
@@ -338,7 +391,9 @@ struct CodeAround {
     call: CodeAddress,
     /// What debug information names there.
     targets: Vec<Target>,
-    /// The line of source.
+    /// The function of the program that it gets the block from.
+    from: Option<HandedOver>,
+    /// The line of source, without the types that other calls in it ask for.
     line: Option<String>,
     /// The line behind those before it that its statement begins in.
     statement: Option<String>,
@@ -397,6 +452,7 @@ impl CodeAround {
             statement: self.statement.as_deref(),
             has_unknown: false,
             requests: &self.requests,
+            from: self.from.as_ref(),
         };
         let is_kind = matches!(target.evidence, DeclaredHere | Variable | Member | Result);
         is_kind && request.is_received_by(target, false)
@@ -519,6 +575,8 @@ struct Request<'r> {
     has_unknown: bool,
     /// What the source says of a number of elements.
     requests: &'r Requests,
+    /// The function of the program that returns the block.
+    from: Option<&'r HandedOver>,
 }
 
 impl Request<'_> {
@@ -526,9 +584,14 @@ impl Request<'_> {
     /// structures: the size of one of these fits the block by chance. Without the source, each variable may be meant where the sizes are
     /// equal.
     fn is_received_by(&self, target: &Target, is_exact: bool) -> bool {
+        let is_result = self.from.is_none_or(|from| from.is_returned);
         match (self.statement, target.evidence) {
-            (Some(statement), Evidence::Result) => is_exact || returns(statement),
-            (Some(statement), _) => receives(statement, &target.variable),
+            _ if !is_result => false,
+            (Some(statement), Evidence::Result) => {
+                let is_named = self.from.is_some_and(|from| from.is_called_in(statement));
+                is_exact && !is_named || returns(statement, self.from)
+            }
+            (Some(statement), _) => receives(statement, &target.variable, self.from),
             (None, evidence) => is_exact && evidence != Evidence::Member,
         }
     }

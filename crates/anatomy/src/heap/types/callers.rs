@@ -45,6 +45,27 @@ pub struct Target {
     pub evidence: Evidence,
 }
 
+/// What a function returns to its caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Returned {
+    /// A pointer, a reference, or an owner of an object: it may be the block that the function asked for.
+    Pointer,
+    /// Nothing, or something that is no pointer.
+    Other,
+    /// Debug information does not say it.
+    #[default]
+    Unknown,
+}
+
+/// What debug information has of the function around a call.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// The types that it names.
+    pub targets: Vec<Target>,
+    /// What it returns.
+    pub returned: Returned,
+}
+
 /// A call whose function is wanted: the address that it returns to, and the line of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Wanted {
@@ -56,8 +77,8 @@ pub struct Wanted {
     pub frame: usize,
 }
 
-/// What the functions around the wanted calls name; nothing for calls without debug information.
-pub fn read(path: &Path, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+/// What debug information has of the functions around the wanted calls; nothing for calls without it.
+pub fn read(path: &Path, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Around> {
     // The layouts of the same file say what of it is missing.
     match Files::open(path, &mut Notes::default()) {
         Ok(files) => read_files(&files, wanted),
@@ -66,14 +87,14 @@ pub fn read(path: &Path, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Ta
 }
 
 /// The same of a program in memory, without other files.
-pub fn read_bytes(bytes: &[u8], wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+pub fn read_bytes(bytes: &[u8], wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Around> {
     match Files::from_bytes(bytes) {
         Ok(files) => read_files(&files, wanted),
         Err(_) => FxHashMap::default(),
     }
 }
 
-fn read_files(files: &Files, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Vec<Target>> {
+fn read_files(files: &Files, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Around> {
     let mut found = FxHashMap::default();
     let mut dwarf = dwarf(&files.main);
     if let Some(file) = &files.supplementary {
@@ -106,10 +127,7 @@ fn read_files(files: &Files, wanted: &FxHashSet<Wanted>) -> FxHashMap<Wanted, Ve
         let address_size = u64::from(files.main.address_size);
         for wanted in inside {
             let caller = Caller { entries: &entries, lines: &lines, wanted, address_size };
-            let targets = caller.targets();
-            if !targets.is_empty() {
-                found.insert(wanted, targets);
-            }
+            found.extend(caller.around().map(|around| (wanted, around)));
         }
     }
     found
@@ -229,13 +247,16 @@ struct Caller<'c, 'a> {
 }
 
 impl Caller<'_, '_> {
-    fn targets(&self) -> Vec<Target> {
-        let mut targets = Vec::new();
-        let address = self.wanted.address.wrapping_sub(1);
-        let scopes = self.entries.scopes(address);
-        let Some(outermost) = scopes.first().copied() else { return targets };
+    fn around(&self) -> Option<Around> {
+        let scopes = self.entries.scopes(self.wanted.address.wrapping_sub(1));
+        let outermost = scopes.first().copied()?;
         let scopes = self.own_scopes(&scopes);
-        let Some(function) = scopes.first().copied() else { return targets };
+        let function = scopes.first().copied()?;
+        Some(Around { targets: self.targets(outermost, scopes, function), returned: self.returned(function) })
+    }
+
+    fn targets(&self, outermost: u32, scopes: &[u32], function: u32) -> Vec<Target> {
+        let mut targets = Vec::new();
         self.allocated(outermost, &mut targets);
         self.constructors(function, &mut targets);
         for scope in scopes.iter().rev() {
@@ -269,6 +290,27 @@ impl Caller<'_, '_> {
         let mut seen = FxHashSet::default();
         targets.retain(|target| seen.insert(target.clone()));
         targets
+    }
+
+    fn returned(&self, function: u32) -> Returned {
+        let entries = self.entries;
+        let Some(ty) = entries.inherited(function, |entry| entry.has_type.then_some(entry.ty)) else {
+            // A function without a type returns nothing; without a name, it is a copy of one in another unit.
+            let is_whole = entries.inherited(function, |entry| entry.name).is_some();
+            return if is_whole { Returned::Other } else { Returned::Unknown };
+        };
+        let Some(ty) = ty.and_then(|ty| entries.find(ty)) else { return Returned::Unknown };
+        let entry = entries.at(entries.stripped(ty));
+        match entry.tag {
+            dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type | dw::DW_TAG_rvalue_reference_type => {
+                Returned::Pointer
+            }
+            _ if entry.is_aggregate() && entry.name.map(text).is_some_and(|name| is_owner(&name)) => {
+                Returned::Pointer
+            }
+            dw::DW_TAG_typedef if entry.has_type => Returned::Unknown,
+            _ => Returned::Other,
+        }
     }
 
     fn is_function(&self, scope: u32) -> bool {
@@ -381,7 +423,7 @@ impl Caller<'_, '_> {
             return;
         }
         let Some(class) = self.entries.at(own).name.map(text) else { return };
-        let is_owner = ["unique_ptr<", "shared_ptr<"].iter().any(|owner| class.starts_with(owner));
+        let is_owner = is_owner(&class);
         let Some(open) = class.find('<') else { return };
         let Some(close) = names::closing_bracket(&class[open..]) else { return };
         for (number, argument) in names::split(&class[open + 1..open + close]).into_iter().enumerate() {
@@ -400,4 +442,9 @@ impl Caller<'_, '_> {
             targets.push(Target { name, size, variable: variable.to_owned(), evidence });
         }
     }
+}
+
+/// Whether a class of that name owns the object that its first template argument is the type of.
+fn is_owner(class: &str) -> bool {
+    ["unique_ptr<", "shared_ptr<"].iter().any(|owner| class.starts_with(owner))
 }

@@ -26,6 +26,8 @@ pub struct Entry<'a> {
     pub name: Option<&'a [u8]>,
     /// The type's offset in the unit.
     pub ty: Option<u64>,
+    /// Whether it has a type at all, be it in another unit.
+    pub has_type: bool,
     /// What it is a copy of: its offset in the unit.
     pub origin: Option<u64>,
     size: Option<u64>,
@@ -75,6 +77,7 @@ impl<'a> Entry<'a> {
             tag,
             name: None,
             ty: None,
+            has_type: false,
             origin: None,
             size: None,
             line: 0,
@@ -95,7 +98,7 @@ impl<'a> Entry<'a> {
         let value = attribute.value();
         match attribute.name() {
             dw::DW_AT_name => self.name = dwarf.attr_string(unit, value).ok().map(|name| name.slice()),
-            dw::DW_AT_type => self.ty = reference(unit, &value),
+            dw::DW_AT_type => (self.ty, self.has_type) = (reference(unit, &value), true),
             ALLOCATED_TYPE => self.allocated = reference(unit, &value),
             dw::DW_AT_abstract_origin | dw::DW_AT_specification | dw::DW_AT_call_origin => {
                 self.origin = reference(unit, &value)

@@ -1,13 +1,16 @@
 //! What a statement of the source gives the result of its call to.
 
+use super::handed_over::HandedOver;
 use super::source_line::called;
 use super::source_text::{is_word, last_word, without_texts};
 use crate::names::closing_bracket;
 
 /// Whether the code gives a variable or a member of that name what a call returns: `node *n = get(8)`, `list->head = get(8)`,
-/// `n{get(8)}`, `all.push_back(get(8))`, `get(&n, 8)`; and not `n->text = get(8)` or `get(n)`.
-pub fn receives(code: &str, name: &str) -> bool {
+/// `n{get(8)}`, `all.push_back(get(8))`, `get(&n, 8)`; and not `n->text = get(8)`, `get(n)` or `get(&n->text, 8)`. Of a call to a function
+/// of the program, which has to be the one that the code calls, the result alone counts.
+pub fn receives(code: &str, name: &str, from: Option<&HandedOver>) -> bool {
     let code = without_texts(code);
+    let from = from.filter(|from| from.is_in(&code));
     let is_receiver = |at: usize| {
         let behind = code[at + name.len()..].trim_start();
         let behind = match behind.strip_prefix('[').and_then(|index| index.split_once(']')) {
@@ -16,7 +19,14 @@ pub fn receives(code: &str, name: &str) -> bool {
         };
         let has_value =
             behind.starts_with(['{', '(', '.']) || behind.starts_with('=') && !behind.starts_with("==");
-        has_value && has_call(value(behind)) || code[..at].ends_with('&')
+        match from {
+            Some(from) if behind.starts_with('.') => from.is_in(value(behind)),
+            Some(from) => has_value && from.is_value(value(behind)),
+            None => {
+                has_value && has_call(value(behind))
+                    || code[..at].ends_with('&') && !behind.starts_with("->") && !behind.starts_with('.')
+            }
+        }
     };
     let is_it = |at: &usize| is_word(&code, *at, name.len());
     !name.is_empty() && code.match_indices(name).map(|(at, _)| at).filter(is_it).any(is_receiver)
@@ -47,9 +57,12 @@ fn has_call(code: &str) -> bool {
     })
 }
 
-/// Whether the code returns something.
-pub fn returns(code: &str) -> bool {
+/// Whether the code returns something; of a call to a function of the program, its result.
+pub fn returns(code: &str, from: Option<&HandedOver>) -> bool {
     let code = without_texts(code);
+    if let Some(from) = from.filter(|from| from.is_in(&code)) {
+        return from.is_returned_by(&code);
+    }
     code.match_indices("return").any(|(at, word)| is_word(&code, at, word.len()))
 }
 
@@ -69,7 +82,7 @@ pub fn constructs(code: &str) -> bool {
         let is_inside = |call: &usize| (begin..begin + inside.len()).contains(call);
         calls.is_empty()
             || calls.iter().any(is_inside)
-            || receives(&code, last_word(inside.trim_end_matches([')', ' '])))
+            || receives(&code, last_word(inside.trim_end_matches([')', ' '])), None)
     };
     made.iter().any(is_there)
 }
@@ -99,7 +112,7 @@ mod tests {
             "n.push_back(get(8));",
             "failed = get(&n, 8);",
         ] {
-            assert!(receives(code, "n"), "{code}");
+            assert!(receives(code, "n", None), "{code}");
         }
         for code in [
             "for (node *n = head; n; n = n->next) n->data = get(8);",
@@ -108,14 +121,16 @@ mod tests {
             "block = get(8); n = (node *)(block + 1);",
             "if (n == get(8))",
             "p = get(n);",
+            "get(&n->text, 8);",
+            "get(&n.text, 8);",
             "number = get(8);",
             "p = get(\"n = f()\"); // n = get(8)",
             "",
         ] {
-            assert!(!receives(code, "n"), "{code}");
+            assert!(!receives(code, "n", None), "{code}");
         }
-        assert!(!receives("n = get(8);", ""));
-        assert!(returns("if (a) return get(8);") && !returns("returned = get(8);"));
+        assert!(!receives("n = get(8);", "", None));
+        assert!(returns("if (a) return get(8);", None) && !returns("returned = get(8);", None));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::found::Found;
 use super::named_types::structure;
 use super::program_types::ProgramTypes;
-use super::source_line::{arguments, called, mentions, Mention, Requested};
-use super::source_text::{last_word, without_texts};
+use super::source_line::{called, mentions, Mention, Requested};
+use super::source_text::{arguments, last_word, without_texts};
 use widthwise_heap_log::sizes::Sizes;
 
 /// What the source says of the number of elements that a call asks for.

@@ -1,7 +1,7 @@
 //! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
 
 use super::factors::{factor, may_be_count, number, times, Counts};
-use super::source_text::{is_word, last_word, operand, without_texts};
+use super::source_text::{arguments, is_word, last_word, opening_bracket, operand, without_texts};
 use super::sums::{self, is_term, product_end, sum_around, End};
 
 /// A type that a line names, and how much of it is allocated.
@@ -104,7 +104,7 @@ pub(super) fn called(code: &str) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// Whether a function of that name allocates.
-fn allocates(name: &str) -> bool {
+pub(super) fn allocates(name: &str) -> bool {
     let name = name.to_lowercase();
     // `allocate(` is the declaration of an allocator's function more often than a call.
     name.contains("memalign") || name.contains("alloc") && !name.contains("dealloc") && name != "allocate"
@@ -314,42 +314,6 @@ fn asks_once(code: &str, (mut low, mut high): (usize, usize), is_called: &impl F
         };
         return is_called(name) && arguments(code, open).iter().enumerate().all(is_no_count);
     }
-}
-
-/// The round bracket around what follows this text, in the same statement.
-fn opening_bracket(before: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, c) in before.char_indices().rev() {
-        match c {
-            ')' | ']' => depth += 1,
-            '(' if depth == 0 => return Some(at),
-            '(' | '[' => depth = depth.checked_sub(1)?,
-            ';' | '{' | '}' => return None,
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The arguments behind an opening bracket, each with its place; nothing if the bracket is not closed in the line.
-pub(super) fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
-    let (mut depth, mut begin, mut found) = (0usize, open + 1, Vec::new());
-    for (at, c) in code[open + 1..].char_indices().map(|(at, c)| (open + 1 + at, c)) {
-        match c {
-            ')' if depth == 0 => {
-                found.push((begin, &code[begin..at]));
-                return found;
-            }
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                found.push((begin, &code[begin..at]));
-                begin = at + 1;
-            }
-            _ => {}
-        }
-    }
-    Vec::new()
 }
 
 /// The type behind `new`, without a placement.

@@ -81,3 +81,49 @@ pub(super) fn operand(text: &str) -> Option<&str> {
     });
     Some(&text[..end.map_or(text.len(), |end| stars + end)])
 }
+
+/// The round bracket around what follows this text, in the same statement.
+pub(super) fn opening_bracket(before: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in before.char_indices().rev() {
+        match c {
+            ')' | ']' => depth += 1,
+            '(' if depth == 0 => return Some(at),
+            '(' | '[' => depth = depth.checked_sub(1)?,
+            ';' | '{' | '}' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The arguments behind an opening bracket, each with its place; nothing if the bracket is not closed in the line.
+pub(super) fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
+    let (mut depth, mut begin, mut found) = (0usize, open + 1, Vec::new());
+    for (at, c) in code[open + 1..].char_indices().map(|(at, c)| (open + 1 + at, c)) {
+        match c {
+            ')' if depth == 0 => {
+                found.push((begin, &code[begin..at]));
+                return found;
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                found.push((begin, &code[begin..at]));
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+/// The variable that a statement gives a value to, by `=` alone.
+pub(super) fn assigned(statement: &str) -> Option<&str> {
+    let at = statement.find('=')?;
+    let (before, behind) = (statement[..at].trim_end(), &statement[at + 1..]);
+    let is_other = behind.starts_with('=') || before.ends_with(|c: char| "+-*/%&|^<>!".contains(c));
+    let variable = last_word(before);
+    let is_member = before[..before.len() - variable.len()].ends_with(['.', '>']);
+    (!is_other && !is_member && !variable.is_empty() && before.ends_with(variable)).then_some(variable)
+}

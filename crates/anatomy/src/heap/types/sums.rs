@@ -1,6 +1,6 @@
 //! Products and sums in a line of source: where they begin and end.
 
-use super::source_text::{last_word, operand};
+use super::source_text::{arguments, last_word, operand};
 
 /// Where the `sizeof` at that place and its operand begin and end.
 pub(super) fn measured_at(code: &str, at: usize) -> (usize, usize) {
@@ -109,4 +109,14 @@ fn end_of_product(text: &str, at: usize, c: char) -> Option<End> {
         ',' | ';' | '{' | '}' | '[' | ']' | '=' | '?' | ':' | '&' | '|' | '^' => Some(End::Other(Some(at))),
         _ => None,
     }
+}
+
+/// Whether a call, with its opening bracket there, asks for what a variable has, or for several of that, and for nothing else.
+pub(super) fn is_asked_for(code: &str, open: usize, variable: &str) -> bool {
+    arguments(code, open).into_iter().any(|(_, argument)| {
+        let mut factors = argument.split('*').map(str::trim);
+        let are_words =
+            factors.clone().all(|one| one.chars().all(|c| c.is_alphanumeric() || "_.->".contains(c)));
+        are_words && !argument.replace("->", "").contains(['-', '>']) && factors.any(|one| one == variable)
+    })
 }
