@@ -252,5 +252,7 @@ fn a_block_has_no_type_of_its_function_s_callers_unless_their_call_gives_it_to_t
         for name in ["node", "item", "pair"] {
             assert_eq!(objects(json, name), [COUNT; 2], "{name} {context}");
         }
+        // A call that asks for a sum of variables asks for no array of the one's type.
+        assert_eq!(objects(json, "part"), [3 * COUNT; 2], "{context}");
     });
 }

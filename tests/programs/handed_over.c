@@ -25,10 +25,15 @@ struct item {
     long key;
 };
 
+struct part {
+    void *value, *other;
+};
+
 struct call *calls;
 struct node *nodes;
 struct pair *pairs;
 struct item *items;
+struct part *parts;
 
 // It returns nothing. The size fits struct call on x86-64.
 __attribute__((noinline)) static void alloc_rounded(void **to, unsigned entries) {
@@ -81,6 +86,12 @@ __attribute__((noinline)) static struct call *counted(void) { struct call *made 
 __attribute__((noinline)) static struct call *table(void) { struct call *made = malloc(sizeof *made); made->table = alloc_table(1); return made; }
 // clang-format on
 
+// The block is a sum, of which neither term is known.
+// clang-format off
+__attribute__((noinline)) static void *sum(int n) { size_t a = n * sizeof(struct part), b = n * sizeof(void *); char *made = malloc(a + b); return made; }
+__attribute__((noinline)) static void *whole(int n) { size_t a = n * sizeof(struct part); void *made = malloc(a); return made; }
+// clang-format on
+
 __attribute__((noinline)) static struct call *lines(void) {
     struct call *made = malloc(sizeof *made);
     alloc_slots(&made->table, 1);
@@ -100,6 +111,10 @@ int main(void) {
         if (!alloc_at((void **)&pair, sizeof *pair))
             return 1;
         pair->next = pairs, pairs = pair;
+        for (int k = 0; k < 2; k++) {
+            struct part *made = k ? sum(10) : whole(3);
+            made->value = parts, parts = made;
+        }
     }
     return 0;
 }

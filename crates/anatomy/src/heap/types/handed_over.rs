@@ -1,7 +1,9 @@
 //! How a line of source gets a block from a function of the program that allocates: by which call, and as its result or not.
 
 use super::source_line::allocates;
-use super::source_text::{arguments, assigned, is_word, last_word, opening_bracket, without_texts};
+use super::source_text::{
+    arguments, assigned, is_word, last_word, opening_bracket, statements, without_texts,
+};
 use super::sums::is_asked_for;
 use crate::function_name::without_parameters;
 use crate::names::{closing_bracket, plain, without_copies, without_result};
@@ -20,8 +22,7 @@ impl HandedOver {
     pub fn by(function: &str, is_returned: bool) -> HandedOver {
         let name = plain(without_parameters(without_result(without_copies(function))));
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-            && name != "operator";
+            && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         HandedOver { name: is_name.then(|| name.to_owned()), is_returned }
     }
 
@@ -159,46 +160,6 @@ fn callee(before: &str) -> &str {
         }
     }
     ""
-}
-
-/// The statements of a code, and the declarators of each.
-fn statements(code: &str) -> Vec<&str> {
-    let (mut open, mut begin, mut found) = (Vec::new(), 0, Vec::new());
-    for (at, c) in code.char_indices() {
-        let is_end = match c {
-            '(' | '[' => {
-                open.push(c);
-                false
-            }
-            // The values of a variable: `{take(8)}`.
-            '{' if is_behind_value(&code[..at]) => {
-                open.push(c);
-                false
-            }
-            ')' | ']' => {
-                open.pop();
-                false
-            }
-            '}' => open.pop_if(|open| *open == '{').is_none(),
-            ';' => true,
-            '{' | ',' => open.is_empty(),
-            _ => false,
-        };
-        if is_end {
-            found.push(&code[begin..at]);
-            begin = at + 1;
-        }
-    }
-    found.push(&code[begin..]);
-    found
-}
-
-/// Whether a brace behind this text is that of a value, and not of statements.
-fn is_behind_value(before: &str) -> bool {
-    let before = before.trim_end();
-    before.ends_with(['=', '(', ',', '{', ']'])
-        || before.ends_with(|c: char| c.is_alphanumeric() || c == '_')
-            && !matches!(last_word(before), "else" | "do" | "try" | "const" | "noexcept" | "override")
 }
 
 /// Whether an argument of a call is an address, with or without a cast.

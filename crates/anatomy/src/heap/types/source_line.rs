@@ -1,8 +1,10 @@
 //! The types that a line of source allocates: `new T`, `sizeof(T)`, `sizeof *variable`.
 
 use super::factors::{factor, may_be_count, number, times, Counts};
-use super::source_text::{arguments, is_word, last_word, opening_bracket, operand, without_texts};
-use super::sums::{self, is_term, product_end, sum_around, End};
+use super::source_text::{
+    arguments, assigned, is_word, last_word, opening_bracket, operand, statements, without_texts,
+};
+use super::sums::{self, is_asked_for, is_term, product_end, sum_around, End};
 
 /// A type that a line names, and how much of it is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,20 +196,39 @@ pub fn mentions(
 }
 
 /// Leaves out what a line measures for something else than its call that allocates, as in `p = get_alloc(n); at += sizeof *q`: what is in
-/// no call's arguments, unless such a call follows, whose size it may be; and where such a call has one, arrays among other calls'
+/// no call's arguments, unless it is a variable's value that such a call behind it asks for; and where such a call has one, arrays among other calls'
 /// arguments.
 fn keep_arguments(code: &str, measured_at: &mut Vec<(usize, Mention)>) {
-    let Some(last) = called(code).last() else { return };
+    if called(code).next().is_none() {
+        return;
+    }
     let places: Vec<Place> = measured_at.iter().map(|(at, _)| place(code, *at)).collect();
     let has_own = places.contains(&Place::Allocating);
     let mut places = places.into_iter();
     measured_at.retain(|(at, mention)| match places.next() {
         _ if mention.is_in_a_sum() => true,
         Some(Place::Other) => !has_own || mention.counts() == Some([1, 1]),
-        Some(Place::Statement) => *at < last,
+        Some(Place::Statement) => is_value_that_is_asked_for(code, *at),
         Some(Place::Condition) => false,
         Some(Place::Allocating) | None => true,
     });
+}
+
+/// Whether what is measured there is the value of a variable, and a call behind it that allocates asks for that: `n = sizeof(T); p = malloc(n)`.
+/// Of `malloc(n + m)`, no type is known.
+fn is_value_that_is_asked_for(code: &str, at: usize) -> bool {
+    let mut begin = 0;
+    for statement in statements(code) {
+        let end = begin + statement.len();
+        if at < end {
+            let variable = assigned(&code[begin..at]);
+            return variable.is_some_and(|variable| {
+                called(code).any(|open| open > end && is_asked_for(code, open, variable))
+            });
+        }
+        begin = end + 1;
+    }
+    false
 }
 
 /// What a part of a line is in.
@@ -449,7 +470,24 @@ mod tests {
         assert_eq!(mentions("p = malloc(round(n * sizeof(T)));"), [size("T")]);
         assert_eq!(mentions("need = n * sizeof(T);"), [size("T")]);
         assert_eq!(mentions("put_alloc(n); fprintf(out, \"%zu %d\", sizeof(T), n);"), []);
-        assert_eq!(mentions("need = n * sizeof(T); p = malloc(need);"), [size("T")]);
+        for line in [
+            "need = n * sizeof(T); p = malloc(need);",
+            "if (n == 3) need = sizeof(T); p = calloc(n, (size_t)need);",
+            "size_t k = 9, need = n * sizeof(T); p = malloc((k * need));",
+        ] {
+            assert_eq!(mentions(line), [size("T")], "{line}");
+        }
+        for line in [
+            "size_t a = n * sizeof(T), b = n * sizeof(U); char *p = malloc(a + b);",
+            "size_t a = n * sizeof(T), b = n * 24; return malloc(a + b);",
+            "size_t a = n * sizeof(T); p = malloc(n); q = take(a);",
+            "p->a = n * sizeof(T); p = malloc(a);",
+            "a += n * sizeof(T); p = malloc(a);",
+            "p = malloc(a); a = n * sizeof(T);",
+            "a = n * sizeof(T); p = malloc(ROUND(a));",
+        ] {
+            assert_eq!(mentions(line), [], "{line}");
+        }
     }
 
     #[test]

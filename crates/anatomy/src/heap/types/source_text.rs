@@ -118,12 +118,50 @@ pub(super) fn arguments(code: &str, open: usize) -> Vec<(usize, &str)> {
     Vec::new()
 }
 
-/// The variable that a statement gives a value to, by `=` alone.
+/// The statements of a code, and the declarators of each.
+pub(super) fn statements(code: &str) -> Vec<&str> {
+    let (mut open, mut begin, mut found) = (Vec::new(), 0, Vec::new());
+    for (at, c) in code.char_indices() {
+        let is_end = match c {
+            '(' | '[' => {
+                open.push(c);
+                false
+            }
+            // The values of a variable: `{take(8)}`.
+            '{' if is_behind_value(&code[..at]) => {
+                open.push(c);
+                false
+            }
+            ')' | ']' => {
+                open.pop();
+                false
+            }
+            '}' => open.pop_if(|open| *open == '{').is_none(),
+            ';' => true,
+            '{' | ',' => open.is_empty(),
+            _ => false,
+        };
+        if is_end {
+            found.push(&code[begin..at]);
+            begin = at + 1;
+        }
+    }
+    found.push(&code[begin..]);
+    found
+}
+
+/// Whether a brace behind this text is that of a value, and not of statements.
+fn is_behind_value(before: &str) -> bool {
+    let before = before.trim_end();
+    before.ends_with(['=', '(', ',', '{', ']'])
+        || before.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            && !matches!(last_word(before), "else" | "do" | "try" | "const" | "noexcept" | "override")
+}
+
+/// The variable that a statement gives a value to, by its last `=`.
 pub(super) fn assigned(statement: &str) -> Option<&str> {
-    let at = statement.find('=')?;
-    let (before, behind) = (statement[..at].trim_end(), &statement[at + 1..]);
-    let is_other = behind.starts_with('=') || before.ends_with(|c: char| "+-*/%&|^<>!".contains(c));
+    let before = statement[..statement.rfind('=')?].trim_end();
     let variable = last_word(before);
     let is_member = before[..before.len() - variable.len()].ends_with(['.', '>']);
-    (!is_other && !is_member && !variable.is_empty() && before.ends_with(variable)).then_some(variable)
+    (before.ends_with(variable) && !variable.is_empty() && !is_member).then_some(variable)
 }

@@ -1,6 +1,7 @@
 //! Products and sums in a line of source: where they begin and end.
 
 use super::source_text::{arguments, last_word, operand};
+use crate::names::closing_bracket;
 
 /// Where the `sizeof` at that place and its operand begin and end.
 pub(super) fn measured_at(code: &str, at: usize) -> (usize, usize) {
@@ -113,10 +114,21 @@ fn end_of_product(text: &str, at: usize, c: char) -> Option<End> {
 
 /// Whether a call, with its opening bracket there, asks for what a variable has, or for several of that, and for nothing else.
 pub(super) fn is_asked_for(code: &str, open: usize, variable: &str) -> bool {
+    let is_part_of_a_name = |c: char| c.is_alphanumeric() || "_.:".contains(c);
     arguments(code, open).into_iter().any(|(_, argument)| {
-        let mut factors = argument.split('*').map(str::trim);
-        let are_words =
-            factors.clone().all(|one| one.chars().all(|c| c.is_alphanumeric() || "_.->".contains(c)));
-        are_words && !argument.replace("->", "").contains(['-', '>']) && factors.any(|one| one == variable)
+        let argument = without_casts(argument).replace("->", ".");
+        let mut factors = argument.split('*').map(without_casts);
+        let are_names = factors.clone().all(|factor| factor.chars().all(is_part_of_a_name));
+        are_names && factors.any(|factor| factor == variable)
     })
+}
+
+/// A factor without casts in front of it and brackets around it.
+fn without_casts(factor: &str) -> &str {
+    let mut rest = factor.trim();
+    while let Some(close) = rest.starts_with('(').then(|| closing_bracket(rest)).flatten() {
+        let behind = rest[close + 1..].trim_start();
+        rest = if behind.is_empty() { rest[1..close].trim() } else { behind };
+    }
+    rest
 }
