@@ -87,6 +87,74 @@ TEST("crossings are reported in their direction, at their times, in step with di
     CHECK(worst < 1e-10);
 }
 
+TEST("a crossing that a discrete event falls beside is reported once, by every method") {
+    constexpr Method methods[] = {Method::euler, Method::rke,   Method::rkf3,  Method::rkf5, Method::rkf8,
+                                  Method::tsit5, Method::vern7, Method::vern8, Method::abm4, Method::rodas4};
+    for (const Method method : methods)
+        for (int i = 1; i <= 20; ++i)
+            for (const int looks : {1, 3, 10}) {
+                // The tank is full at one of the looks: they are as far apart as their sums are rounded.
+                const double rate = 0.05 * i;
+                Simulation sim;
+                Continuous tank(sim, method,
+                                [rate](double, auto, auto to) {
+                                    to[0] = rate;
+                                    to[1] = 0.0;
+                                },
+                                {0.0, 0.0});
+                int full = 0;
+                tank.when([](double, auto y) { return y[0] - 1.0; }, i % 2 ? Crossing::up : Crossing::either,
+                          [&](Simulation &) { ++full; });
+                const double between = 1.0 / rate / looks;
+                double summed = 0.0;
+                for (int look = 1; look <= looks + 2; ++look) {
+                    summed += between;
+                    sim.at(i % 3 ? summed : look * between, [&] { tank.set(1, tank[1] + 1.0); });
+                }
+                sim.run_until(1.6 / rate);
+                CHECK_EQUAL(full, 1);
+            }
+}
+
+TEST("a guard that turns round at its crossing, or is set there, crosses again") {
+    Simulation sim;
+    Continuous tank(sim, Method::rke,
+                    [](double, auto y, auto rate) {
+                        rate[0] = y[1];
+                        rate[1] = 0.0;
+                    },
+                    {0.0, 0.65});
+    std::string trace;
+    const auto guard = [](double, auto y) { return y[0] - 1.0; };
+    const double full = 1.0 / 0.65;
+    tank.when(guard, Crossing::up, [&](Simulation &) { trace += "u"; });
+    tank.when(guard, Crossing::down, [&](Simulation &) { trace += "d"; });
+    sim.at(std::nextafter(full, 2.0), [&] { tank.set(0, 0.0); });
+    sim.at(std::nextafter(2.0 * full, 4.0), [&] { tank.set(1, -0.65); });
+    sim.at(3.0 * full, [&] { tank.set(1, 0.65); });
+    sim.run_until(2.0 * full - 0.01);
+    CHECK_EQUAL(trace, std::string("u"));
+    sim.run_until(3.5 * full);
+    CHECK(trace == "uu" || trace == "uud"); // turned round at the crossing
+    sim.run_until(5.0 * full);
+    CHECK(trace == "uuu" || trace == "uudu");
+}
+
+TEST("a guard that is flat where it crosses is located on the integrator's own steps, too") {
+    for (const Method method : {Method::euler, Method::rkf8, Method::vern7, Method::vern8}) {
+        Simulation sim;
+        Continuous circle(sim, method, turning, {0.0, -1.0}, {.relative = 1e-4, .absolute = 1e-4});
+        int reported = 0;
+        const auto flat = [](double, auto y) { return (y[0] - 0.6) * (y[0] - 0.6) * (y[0] - 0.6); };
+        circle.when(flat, Crossing::up, [&](Simulation &) {
+            ++reported;
+            check::near(__FILE__, __LINE__, circle[0], 0.6, 1e-12);
+        });
+        sim.run_until(4.0);
+        CHECK_EQUAL(reported, 1);
+    }
+}
+
 TEST("a guard that touches zero from where it is not watched, or jumps over it, is not reported") {
     Simulation sim;
     Continuous line(sim, Method::rkf5, [](double, auto, auto rate) { rate[0] = 1.0; }, {-2.0});

@@ -15,6 +15,10 @@ namespace {
 /// Into how many parts a step is divided when signs are looked at: two crossings in one part are not seen.
 constexpr int parts = 8;
 constexpr double unit = std::numeric_limits<double>::epsilon();
+/// How far behind a crossing the sign before it is taken for round-off: in units of the time's last place (a
+/// shortest step is as long) and as a share of the part that was looked at.
+constexpr double near_places = 16.0;
+constexpr double near_share = 1e-9;
 
 bool turns(double from, double to, Crossing crossing) {
     const bool up = from < 0.0 && to >= 0.0;
@@ -86,7 +90,11 @@ Continuous::Turn Continuous::turning(const Watch &watch) {
     for (int i = 1; i <= parts; ++i) {
         const bool last = i == parts;
         const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
+        if (!(high > low))
+            continue; // a step of a few units in the last place
         const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
+        if (!counts(watch, high, at_high))
+            continue;
         if (turns(at_low, at_high, watch.crossing))
             return {brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
                           unit * (high - low)),
@@ -122,7 +130,8 @@ void Continuous::judge() {
 /// Whether the watch has a value beyond `much` close to where it changes sign. A watch that is 0 from there
 /// on is 0 at the place found, too: then the last other value before it counts.
 bool Continuous::jumps(const Watch &watch, const Turn &turn, double much) {
-    double beside = 8.0 * unit * (std::fabs(turn.time) + (turn.high - turn.low));
+    double beside =
+        8.0 * unit * (std::fabs(turn.time) + (turn.high - turn.low)) + std::numeric_limits<double>::min();
     if (std::fabs(guarded(watch, std::min(turn.high, turn.time + beside))) > much)
         return true;
     double behind = 0.0;
@@ -159,7 +168,7 @@ bool Continuous::stop_at(const Watch &watch, const Turn &turn) {
         if (std::fabs(value) > std::max(std::fabs(before), much))
             return search(watch, turn, part);
     }
-    return true;
+    return value == 0.0 || !(time > begin) || search(watch, turn, part); // flat where it crosses
 }
 
 /// Ends the last step at the first time known to lie beyond the change of sign, by halving on the
@@ -178,7 +187,8 @@ bool Continuous::search(const Watch &watch, const Turn &turn, double part) {
     double beyond = turn.high;
     while (before > begin && turned(before)) {
         beyond = before;
-        before = std::max(before - part, begin);
+        const double earlier = before - part; // it may be less than the last place
+        before = earlier > begin && earlier < before ? earlier : begin;
     }
     if (beyond == turn.high && !turned(beyond))
         return false;
@@ -198,10 +208,10 @@ bool Continuous::search(const Watch &watch, const Turn &turn, double part) {
 
 /// Ends the last step at its first crossing. The watch that crosses there, or none. Where only the cubic of a
 /// watch crosses, the step has become shorter: the others are looked at again.
-const Continuous::Watch *Continuous::stop_at_first() {
+Continuous::Watch *Continuous::stop_at_first() {
     std::vector<const Watch *> uncrossed;
     for (;;) {
-        const Watch *first = nullptr;
+        Watch *first = nullptr;
         Turn earliest;
         for (const auto &watch : watches_) {
             if (std::find(uncrossed.begin(), uncrossed.end(), watch.get()) != uncrossed.end())
@@ -211,19 +221,42 @@ const Continuous::Watch *Continuous::stop_at_first() {
                 first = watch.get();
             }
         }
-        if (first == nullptr || stop_at(*first, earliest))
+        if (first == nullptr)
+            return nullptr;
+        if (stop_at(*first, earliest)) {
+            first->value = earliest.at_low;
             return first;
+        }
         uncrossed.push_back(first);
     }
 }
 
-/// Schedules the watch's action for the time of its crossing.
-void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch) {
+/// Schedules the watch's action for the time of its crossing, where its value is `value`.
+void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch, double value,
+                                 double part) {
     const double time = integrator_.time();
+    watch->from_below = watch->value < 0.0;
+    watch->settled = time + std::max(near_places * unit * std::fabs(time), near_share * part);
     watch->last_crossing = time;
     watch->value = 0.0;
+    watch->seen = value;
     sim.at(
         time, [watch](Simulation &s) { watch->action(s); }, watch->priority);
+}
+
+/// On which side the watches are after the state was set. One that has just crossed is at zero within
+/// round-off, and its new side shows later; what was set has not moved it if its value is the same.
+void Continuous::know_sides() {
+    const double now = integrator_.time();
+    for (const auto &watch : watches_) {
+        if (watch->known)
+            continue;
+        const double value = asked(*watch, now, integrator_.state());
+        if (!(now <= watch->settled && value == watch->seen))
+            watch->value = watch->last_crossing == now ? 0.0 : value;
+        watch->seen = value;
+        watch->known = true;
+    }
 }
 
 double Continuous::advance(Simulation &sim, double from, double to) {
@@ -232,27 +265,26 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         throw WrongState(
             "a continuous model is not at the simulation's time: its motion was taken away, or failed",
             sim.error_context());
-    for (const auto &watch : watches_)
-        if (!watch->known) {
-            // A crossing scheduled just now is at zero within round-off; its new sign shows later.
-            watch->value = watch->last_crossing == from ? 0.0 : asked(*watch, from, integrator_.state());
-            watch->known = true;
-        }
+    know_sides();
     while (integrator_.time() < to) {
         integrator_.step(to);
         if (judge_)
             judge();
+        const double part = (integrator_.time() - integrator_.last_time()) / parts;
         const Watch *crossing = stop_at_first();
         const double time = integrator_.time();
         bool stop = false;
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());
-            if (watch.get() == crossing || turns(watch->value, value, watch->crossing)) {
-                schedule_action(sim, watch);
+            if (watch.get() == crossing ||
+                (counts(*watch, time, value) && turns(watch->value, value, watch->crossing))) {
+                schedule_action(sim, watch, value, part);
                 stop = true;
-            } else if (value != 0.0) {
-                watch->value = value;
+                continue;
             }
+            watch->seen = value;
+            if (value != 0.0 && counts(*watch, time, value))
+                watch->value = value;
         }
         if (look_ && look_(sim))
             stop = true;

@@ -8,7 +8,8 @@
 // Invariants:
 //   between events the state's time is the simulation's; no discrete event is dispatched while it lags;
 //   the clock never passes a crossing before its action has run;
-//   a crossing is scheduled once: the sign must change before it is scheduled again.
+//   a crossing is scheduled once: the sign must change before it is scheduled again. It is located to the
+//   last digits, so that the sign before it may show again next to it: that is no change.
 #pragma once
 
 #include "widthwise/sim/ode.hpp"
@@ -73,8 +74,16 @@ class Continuous final : public Motion {
         std::size_t number; // in the order of when()
         double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
         bool known = false;
+        double seen = std::numeric_limits<double>::quiet_NaN(); // as it was asked for last
         double last_crossing = -std::numeric_limits<double>::infinity();
+        double settled = last_crossing; // before this time the side that was left does not count
+        bool from_below = false;        // which that is
     };
+    /// Whether a value tells the watch's side: just behind a crossing, round-off may show 0 or the side
+    /// before it again.
+    [[nodiscard]] static bool counts(const Watch &watch, double time, double value) {
+        return !(time < watch.settled) || (watch.from_below ? value > 0.0 : value < 0.0);
+    }
     [[nodiscard]] double asked(const Watch &watch, double time, std::span<const double> y) const;
     /// A change of a watch's sign: where, and between which times and values.
     struct Turn {
@@ -87,11 +96,12 @@ class Continuous final : public Motion {
     [[nodiscard]] Turn turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void judge();
-    const Watch *stop_at_first();
+    Watch *stop_at_first();
     bool stop_at(const Watch &watch, const Turn &turn);
     [[nodiscard]] bool jumps(const Watch &watch, const Turn &turn, double much);
     bool search(const Watch &watch, const Turn &turn, double part);
-    void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch);
+    void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch, double value, double part);
+    void know_sides();
 
     Simulation *sim_;
     Integrator integrator_;
