@@ -162,7 +162,12 @@ TEST("a relay in a circle with an integrator switches for ever, at the times of 
     d.connect(x, -relay);
     d.start();
     std::vector<double> turns;
-    d.when(relay, Crossing::either, [&](Simulation &) {});
+    int switched = 0;
+    d.when(relay, Crossing::either, [&](Simulation &s) {
+        check::near(__FILE__, __LINE__, s.now(), 1.0 + 2.0 * switched, 1e-9);
+        check::near(__FILE__, __LINE__, relay.value(), switched % 2 == 0 ? 1.0 : -1.0, 0.0);
+        ++switched;
+    });
     for (const double t : {0.9, 1.1, 2.9, 3.1, 4.9, 101.0}) {
         sim.run_until(t);
         turns.push_back(x.value());
@@ -170,6 +175,68 @@ TEST("a relay in a circle with an integrator switches for ever, at the times of 
     const double expected[] = {0.9, 0.9, -0.9, -0.9, 0.9, 1.0};
     for (std::size_t i = 0; i < turns.size(); ++i)
         check::near(__FILE__, __LINE__, turns[i], expected[i], 1e-9);
+    sim.run_until(102.0);
+    CHECK_EQUAL(switched, 51);
+}
+
+TEST("what jumps through zero since a block switches is a crossing, called once at that time") {
+    struct Case {
+        double time;
+        Signal (*guard)(Diagram &, Signal);
+    };
+    const Case cases[] = {
+        {3.0, [](Diagram &d, Signal x) { return d.relay(x, 1.0, 3.0, -1.0, 1.0); }},
+        {3.0,
+         [](Diagram &d, Signal x) {
+             return d.relay(x, {-1.0, 0.5, 1.0, 3.0, -1.0, 1.0}) - 0.5;
+         }},
+        {2.5, [](Diagram &d, Signal x) { return d.quantiser(x, 1.0) - 2.5; }},
+        {2.0, [](Diagram &d, Signal x) { return d.friction(x - 2.0, -1.0, 1.0); }},
+        {4.0, [](Diagram &d, Signal x) { return d.z_delay(x, 1.0) - 2.5; }},
+        {4.0, [](Diagram &d, Signal x) { return d.delay(d.relay(x, 1.0, 3.0, -1.0, 1.0), 1.0, -1.0); }},
+        {3.0, [](Diagram &d, Signal x) { return x - 3.0 + d.relay(x, 1.0, 3.0, 0.0, 1.0); }},
+    };
+    for (const Case &each : cases)
+        for (const Method method : {Method::euler, Method::rke, Method::vern8, Method::abm4, Method::rodas4})
+            for (const Crossing crossing : {Crossing::up, Crossing::down, Crossing::either}) {
+                Simulation sim;
+                Diagram d(sim, method);
+                const Signal guard = each.guard(d, d.integrator(d.constant(1.0), 0.0));
+                d.start();
+                int calls = 0;
+                d.when(guard, crossing, [&](Simulation &s) {
+                    ++calls;
+                    CHECK(guard.value() > -1e-9);
+                    check::near(__FILE__, __LINE__, s.now(), each.time, 1e-9);
+                });
+                sim.run_until(5.5);
+                CHECK_EQUAL(calls, crossing == Crossing::down ? 0 : 1);
+            }
+}
+
+TEST("what jumps at one time is looked at together, and what set() moves through zero does not cross") {
+    Simulation sim;
+    Diagram d(sim);
+    const Signal x = d.integrator(d.constant(1.0), 0.0);
+    const Signal stairs = d.z_delay(x, 1.0);
+    const Signal none = d.delay(stairs, 1.0) - d.z_delay(stairs, 1.0); // both jump at whole times
+    const Signal variable = d.variable(-1.0);
+    const Signal switched = d.relay(variable, -0.5, 0.5, -1.0, 1.0);
+    const Signal later = d.delay(switched, 1.0, -1.0);
+    const Signal unmoved[] = {none + 0.5, none - 0.5, variable, switched};
+    d.start();
+    int calls = 0;
+    const auto count = [&](Simulation &) { ++calls; };
+    for (const Signal same : unmoved)
+        d.when(same, Crossing::either, count);
+    std::vector<double> heard;
+    d.when(later, Crossing::up, [&](Simulation &s) { heard.push_back(s.now()); });
+    sim.at(2.0, [&] { d.set(variable, 1.0); });
+    sim.run_until(5.0);
+    CHECK_EQUAL(calls, 0);
+    CHECK_EQUAL(heard.size(), 1u);
+    for (const double time : heard)
+        check::near(__FILE__, __LINE__, time, 3.0, 1e-12);
 }
 
 TEST("friction may act in one direction only, and never with the movement") {

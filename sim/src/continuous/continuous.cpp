@@ -18,7 +18,7 @@ constexpr double unit = std::numeric_limits<double>::epsilon();
 /// How far behind a crossing the sign before it is taken for round-off: in units of the time's last place (a
 /// shortest step is as long) and as a share of the part that was looked at.
 constexpr double near_places = 16.0;
-constexpr double near_share = 1e-9;
+constexpr double near_share = 1e-6;
 
 bool turns(double from, double to, Crossing crossing) {
     const bool up = from < 0.0 && to >= 0.0;
@@ -41,7 +41,11 @@ Continuous::Continuous(Simulation &sim, Method method, Derivative derivative, st
     sim.set_motion(this);
 }
 
-Continuous::~Continuous() { sim_->set_motion(nullptr); }
+Continuous::~Continuous() {
+    sim_->set_motion(nullptr);
+    for (const auto &watch : watches_)
+        watch->owner = nullptr;
+}
 
 void Continuous::set(std::size_t component, double value) {
     integrator_.set_error_context(sim_->error_context());
@@ -63,7 +67,7 @@ void Continuous::disturb() {
 void Continuous::when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
                       std::int16_t priority) {
     watches_.push_back(std::make_shared<Watch>(
-        Watch{std::move(guard), crossing, std::move(action), priority, watches_.size()}));
+        Watch{std::move(guard), crossing, std::move(action), priority, watches_.size(), this}));
 }
 
 double Continuous::asked(const Watch &watch, double time, std::span<const double> y) const {
@@ -153,6 +157,7 @@ bool Continuous::stop_at(const Watch &watch, const Turn &turn) {
         return search(watch, turn, part);
     integrator_.retake(time);
     double value = asked(watch, time, integrator_.state());
+    double moved = 0.0;
     for (int round = 0; round < 5 && time > begin && value != 0.0; ++round) {
         const double aside = time - (time - begin) / 1024.0;
         const double slope = (value - guarded(watch, aside)) / (time - aside);
@@ -162,13 +167,15 @@ bool Continuous::stop_at(const Watch &watch, const Turn &turn) {
         const double better = std::clamp(time - off, begin, end);
         if (!(std::fabs(better - time) > 2.0 * unit * std::fabs(time)))
             return true;
+        moved = std::fabs(better - time);
         time = better;
         integrator_.retake(time);
         const double before = std::exchange(value, asked(watch, time, integrator_.state()));
         if (std::fabs(value) > std::max(std::fabs(before), much))
             return search(watch, turn, part);
     }
-    return value == 0.0 || !(time > begin) || search(watch, turn, part); // flat where it crosses
+    const bool flat = value != 0.0 && time > begin && moved > near_share * part;
+    return !flat || search(watch, turn, part);
 }
 
 /// Ends the last step at the first time known to lie beyond the change of sign, by halving on the
@@ -246,10 +253,11 @@ void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &
 
 /// On which side the watches are after the state was set. One that has just crossed is at zero within
 /// round-off, and its new side shows later; what was set has not moved it if its value is the same.
-void Continuous::know_sides() {
+void Continuous::know_sides(std::size_t first) {
     const double now = integrator_.time();
-    for (const auto &watch : watches_) {
-        if (watch->known)
+    for (std::size_t i = first; i < watches_.size(); ++i) {
+        Watch *const watch = watches_[i].get();
+        if (watch->known || watch->jumped)
             continue;
         const double value = asked(*watch, now, integrator_.state());
         if (!(now <= watch->settled && value == watch->seen))
@@ -257,6 +265,46 @@ void Continuous::know_sides() {
         watch->seen = value;
         watch->known = true;
     }
+}
+
+void Continuous::jumped(std::size_t first) {
+    const double now = integrator_.time();
+    for (std::size_t i = first; i < watches_.size(); ++i) {
+        const auto &watch = watches_[i];
+        const double value = asked(*watch, now, integrator_.state());
+        watch->known = true;
+        if (watch->jumped || value == watch->seen)
+            continue;
+        watch->seen = value;
+        if (turns(watch->value, value, watch->crossing))
+            schedule_jump(watch);
+        else if (value != 0.0)
+            watch->value = value;
+    }
+}
+
+/// Schedules what calls the watch's action if the watch is still beyond zero after the events of now: several
+/// blocks may switch at one time.
+void Continuous::schedule_jump(const std::shared_ptr<Watch> &watch) {
+    watch->jumped = true;
+    sim_->at(
+        integrator_.time(),
+        [watch](Simulation &s) {
+            watch->jumped = false;
+            if (watch->owner == nullptr)
+                return;
+            const double value = watch->owner->asked(*watch, s.now(), watch->owner->state());
+            const bool crossed = turns(watch->value, value, watch->crossing);
+            watch->seen = value;
+            watch->known = true;
+            if (crossed)
+                watch->last_crossing = watch->settled = s.now();
+            if (crossed || value != 0.0)
+                watch->value = value;
+            if (crossed)
+                watch->action(s);
+        },
+        watch->priority);
 }
 
 double Continuous::advance(Simulation &sim, double from, double to) {

@@ -120,7 +120,7 @@ void Diagram::echo(Simulation &sim) {
     }
     if (!any)
         remember(sim); // blocks do not choose their modes anew for rounding errors
-    settle(sim);
+    settle_jump(sim);
     for (const Out &out : outs)
         jumped(out.history->node, out.order);
 }

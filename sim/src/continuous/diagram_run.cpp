@@ -237,6 +237,7 @@ double Diagram::taken(const Node &node, double t) const {
 
 /// What blocks have at their inputs before something jumps.
 void Diagram::remember(Simulation &sim) {
+    motion_->know_sides(blocks_.size());
     evaluate(sim.now(), motion_->state());
     for (const std::uint32_t i : blocks_)
         nodes_[i].block->input = nodes_[nodes_[i].input[0]].value;
@@ -269,6 +270,13 @@ void Diagram::settle(Simulation &sim) {
     }
     evaluate(now, y);
     motion_->disturb();
+}
+
+/// After a jump that nothing outside of the diagram has made: it may be a crossing, for all guards but those
+/// of the modes.
+void Diagram::settle_jump(Simulation &sim) {
+    settle(sim);
+    motion_->jumped(blocks_.size());
 }
 
 /// What the delays take in at a time within the last step, by the method's own step to there.
@@ -344,7 +352,7 @@ bool Diagram::look(Simulation &sim) {
                 d.remember(s);
                 Block &block = *d.nodes_[i].block;
                 block.begin(block.input, d.rate_of(d.nodes_[i].input[0], s.now(), d.motion_->state()));
-                d.settle(s);
+                d.settle_jump(s);
                 d.jumped(i, 0);
             });
             return true;
@@ -360,7 +368,7 @@ void Diagram::tick(Simulation &sim) {
     for (const auto &sample : samples_)
         if (sample->next <= sim.now() && std::exchange(sample->held, sample->stored) != sample->stored)
             changed.push_back(sample->node);
-    settle(sim);
+    settle_jump(sim);
     for (const std::uint32_t node : changed)
         jumped(node, 0);
     for (const auto &sample : samples_)
@@ -418,7 +426,7 @@ void Diagram::start() {
                           remember(sim);
                           Block &block = *nodes_[i].block;
                           block.leave(block.input, 0.0);
-                          settle(sim);
+                          settle_jump(sim);
                           jumped(i, 0);
                       });
     trace_paths();

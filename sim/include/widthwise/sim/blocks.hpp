@@ -142,9 +142,12 @@ class Diagram {
     /// NoConvergence. Nothing can be added afterwards.
     void start();
 
-    /// Changes a variable, or an integrator's state, now.
+    /// Changes a variable, or an integrator's state, now. Zeros that signals pass by that, and by blocks that
+    /// switch because of it, are no crossings.
     void set(Signal to, double value);
-    /// Calls `action(sim)` whenever x goes through zero. After start().
+    /// Calls `action(sim)` whenever x goes through zero, also where it jumps since a block switches or a jump
+    /// comes out of a delay: once, after the events of that time, if it is then beyond zero. What jumps
+    /// because of set(), at its time, does not cross. After start().
     void when(Signal x, Crossing crossing, std::function<void(Simulation &)> action);
     [[nodiscard]] double value(Signal x);
     /// After start().
@@ -178,6 +181,7 @@ class Diagram {
 
     void remember(Simulation &sim);
     void settle(Simulation &sim);
+    void settle_jump(Simulation &sim);
     void trace_paths();
     void jumped(std::uint32_t node, int order);
     void send(History &history, int order);

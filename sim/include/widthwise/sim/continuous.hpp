@@ -40,8 +40,14 @@ class Continuous final : public Motion {
     [[nodiscard]] std::span<const double> state() const noexcept { return integrator_.state(); }
     /// The state jumps now. A zero that the jump passes is no crossing.
     void set(std::size_t component, double value);
-    /// Something that the derivative depends on has changed now: the next step begins anew.
+    /// Something that the derivative depends on has changed now: the next step begins anew. A zero that a
+    /// guard passes by that is no crossing.
     void disturb();
+    /// What guards depend on jumps now, of its own: a zero that a guard passes by that is a crossing, unless
+    /// it has turned back after the events of now. know_sides() comes before the jump, jumped() behind it.
+    /// Both are for the guards from `first` on, in the order of when().
+    void know_sides(std::size_t first = 0);
+    void jumped(std::size_t first = 0);
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
     /// the side to which it leaves. If a guard jumps, its action is called at the first time of the new sign.
@@ -72,8 +78,10 @@ class Continuous final : public Motion {
         std::function<void(Simulation &)> action;
         std::int16_t priority;
         std::size_t number; // in the order of when()
+        const Continuous *owner;
         double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
         bool known = false;
+        bool jumped = false; // and its crossing is to be confirmed after the events of now
         double seen = std::numeric_limits<double>::quiet_NaN(); // as it was asked for last
         double last_crossing = -std::numeric_limits<double>::infinity();
         double settled = last_crossing; // before this time the side that was left does not count
@@ -101,7 +109,7 @@ class Continuous final : public Motion {
     [[nodiscard]] bool jumps(const Watch &watch, const Turn &turn, double much);
     bool search(const Watch &watch, const Turn &turn, double part);
     void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch, double value, double part);
-    void know_sides();
+    void schedule_jump(const std::shared_ptr<Watch> &watch);
 
     Simulation *sim_;
     Integrator integrator_;
