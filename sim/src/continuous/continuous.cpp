@@ -91,13 +91,13 @@ Continuous::Turn Continuous::turning(const Watch &watch) {
     const double end = integrator_.time();
     double low = begin;
     double at_low = watch.value;
+    // Just behind a crossing, or in a step whose parts are rounded to nothing.
+    const bool near = begin < watch.settled || end - begin < near_places * unit * std::fabs(end);
     for (int i = 1; i <= parts; ++i) {
         const bool last = i == parts;
         const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
-        if (!(high > low))
-            continue; // a step of a few units in the last place
         const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
-        if (!counts(watch, high, at_high))
+        if (near && !(high > low && counts(watch, high, at_high)))
             continue;
         if (turns(at_low, at_high, watch.crossing))
             return {brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
@@ -324,14 +324,14 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         bool stop = false;
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());
-            if (watch.get() == crossing ||
-                (counts(*watch, time, value) && turns(watch->value, value, watch->crossing))) {
+            const bool told = counts(*watch, time, value);
+            if (watch.get() == crossing || (told && turns(watch->value, value, watch->crossing))) {
                 schedule_action(sim, watch, value, part);
                 stop = true;
                 continue;
             }
             watch->seen = value;
-            if (value != 0.0 && counts(*watch, time, value))
+            if (value != 0.0 && told)
                 watch->value = value;
         }
         if (look_ && look_(sim))
