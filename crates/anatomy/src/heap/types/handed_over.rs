@@ -128,11 +128,6 @@ impl HandedOver {
         self.calls(value).any(is_open)
     }
 
-    /// Whether the code has the function's result somewhere, as in `all.push_back(take(8))`.
-    pub fn is_in(&self, value: &str) -> bool {
-        self.calls(value).next().is_some()
-    }
-
     /// Whether the code returns what the function returns.
     pub fn is_returned_by(&self, code: &str) -> bool {
         code.match_indices("return").any(|(at, word)| {

@@ -10,7 +10,7 @@ use crate::names::closing_bracket;
 /// of the program, which has to be the one that the code calls, the result alone counts.
 pub fn receives(code: &str, name: &str, from: Option<&HandedOver>) -> bool {
     let code = without_texts(code);
-    let from = from.filter(|from| from.is_in(&code));
+    let from = from.filter(|from| from.is_called_in(&code));
     let is_receiver = |at: usize| {
         let behind = code[at + name.len()..].trim_start();
         let behind = match behind.strip_prefix('[').and_then(|index| index.split_once(']')) {
@@ -20,7 +20,7 @@ pub fn receives(code: &str, name: &str, from: Option<&HandedOver>) -> bool {
         let has_value =
             behind.starts_with(['{', '(', '.']) || behind.starts_with('=') && !behind.starts_with("==");
         match from {
-            Some(from) if behind.starts_with('.') => from.is_in(value(behind)),
+            Some(from) if behind.starts_with('.') => from.is_called_in(value(behind)),
             Some(from) => has_value && from.is_value(value(behind)),
             None => {
                 has_value && has_call(value(behind))
@@ -60,7 +60,7 @@ fn has_call(code: &str) -> bool {
 /// Whether the code returns something; of a call to a function of the program, its result.
 pub fn returns(code: &str, from: Option<&HandedOver>) -> bool {
     let code = without_texts(code);
-    if let Some(from) = from.filter(|from| from.is_in(&code)) {
+    if let Some(from) = from.filter(|from| from.is_called_in(&code)) {
         return from.is_returned_by(&code);
     }
     code.match_indices("return").any(|(at, word)| is_word(&code, at, word.len()))
