@@ -5,6 +5,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use proptest::prelude::*;
+use rustc_hash::FxHashSet;
 use widthwise_anatomy::heap::types::callers::{read, read_bytes, Evidence, Returned, Target, Wanted};
 use widthwise_anatomy::heap::types::constructed;
 
@@ -153,19 +154,21 @@ fn behind_calls(program: &Path, function: &str) -> Vec<u64> {
 
 /// What any place of a function says with that evidence.
 fn named(program: &Path, function: &str, evidence: Evidence) -> BTreeSet<(String, Option<u64>)> {
-    let wanted =
-        behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None, frame: 0 });
-    let found = read(program, &wanted.collect());
+    let found = read(program, &places(program, function));
     let targets =
         found.into_values().flat_map(|around| around.targets).filter(|target| target.evidence == evidence);
     targets.map(|Target { name, size, .. }| (name, size)).collect()
 }
 
+/// All places of a function that a call may return to.
+fn places(program: &Path, function: &str) -> FxHashSet<Wanted> {
+    let addresses = behind_calls(program, function).into_iter();
+    addresses.map(|address| Wanted { address, line: None, frame: 0 }).collect()
+}
+
 /// What a function returns.
 fn returned(program: &Path, function: &str) -> BTreeSet<Returned> {
-    let wanted =
-        behind_calls(program, function).into_iter().map(|address| Wanted { address, line: None, frame: 0 });
-    read(program, &wanted.collect()).into_values().map(|around| around.returned).collect()
+    read(program, &places(program, function)).into_values().map(|around| around.returned).collect()
 }
 
 /// A function that calls `allocate`, with debug information (DWARF 5) as clang 21 writes it for `new own::Node`: a call site with
@@ -228,9 +231,7 @@ fn a_call_names_what_the_compiler_says_it_allocates() {
     let node = ("Node".to_owned(), Some(24));
     assert_eq!(named(&program, "make", Evidence::Call), BTreeSet::from([node]));
     // Of all places of the function, only the one behind the call.
-    let places =
-        behind_calls(&program, "make").into_iter().map(|address| Wanted { address, line: None, frame: 0 });
-    let found = read(&program, &places.collect());
+    let found = read(&program, &places(&program, "make"));
     assert_eq!(found.values().filter(|around| !around.targets.is_empty()).count(), 1);
 }
 
@@ -267,6 +268,11 @@ fn variables_results_and_members_name_what_they_point_to() {
                 );
             }
         }
+    }
+    // gcc describes functions without types there, clang describes none.
+    let program = programs.build("g++", "callers.cc", &["-O2", "-g1"]);
+    for function in ["variable", "nothing"] {
+        assert_eq!(returned(&program, function), BTreeSet::from([Returned::Unknown]), "{function}");
     }
 }
 

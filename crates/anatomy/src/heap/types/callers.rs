@@ -295,8 +295,8 @@ impl Caller<'_, '_> {
     fn returned(&self, function: u32) -> Returned {
         let entries = self.entries;
         let Some(ty) = entries.inherited(function, |entry| entry.has_type.then_some(entry.ty)) else {
-            // A function without a type returns nothing; without a name, it is a copy of one in another unit.
-            let is_whole = entries.inherited(function, |entry| entry.name).is_some();
+            // A function without a type returns nothing; without a name, it is a copy of one in another unit. With -g1, nothing has a type.
+            let is_whole = entries.inherited(function, |entry| entry.name).is_some() && entries.have_types();
             return if is_whole { Returned::Other } else { Returned::Unknown };
         };
         let Some(ty) = ty.and_then(|ty| entries.find(ty)) else { return Returned::Unknown };

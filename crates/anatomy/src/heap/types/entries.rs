@@ -193,6 +193,11 @@ impl<'a> Entries<'a> {
         self.all.binary_search_by_key(&offset, |entry| entry.offset).ok().map(|index| index as u32)
     }
 
+    /// Whether the unit describes types: with -g1 it does not.
+    pub fn have_types(&self) -> bool {
+        self.all.iter().any(|entry| entry.has_type)
+    }
+
     /// All entries below.
     pub fn below(&self, index: u32) -> std::ops::Range<u32> {
         index + 1..self.at(index).end.max(index + 1)
