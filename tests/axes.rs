@@ -125,6 +125,7 @@ fn a_profile_guided_build_is_trained_in_the_conditions_of_a_run() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_training_run_has_the_time_limit_of_a_run() {
     let lab = Laboratory::new();
     lab.program("work.c");

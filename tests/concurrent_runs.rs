@@ -66,6 +66,7 @@ fn the_runs_of_a_round_overlap_and_the_slower_program_is_found() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_failing_run_does_not_affect_the_others() {
     let lab = with_two_programs();
     lab.script("more", "#!/bin/sh\nexec sleep 1000\n");
@@ -83,6 +84,7 @@ fn a_failing_run_does_not_affect_the_others() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn an_interrupt_ends_the_campaign_after_the_round_and_resume_continues_it() {
     let lab = with_two_programs();
     let words =

@@ -24,6 +24,7 @@ fn diagnosed(lab: &Laboratory) -> &'static Path {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_row_of_each_format_is_a_line_of_the_text() {
     let folder = diagnosed(&Laboratory::new());
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();

@@ -109,6 +109,7 @@ fn started_in_both(metrics: &str) -> Result<Value, &'static str> {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_start_of_an_x32_program_has_about_as_many_instructions_and_branches_as_that_of_x86_64() {
     let report = match started_in_both("instructions,branches") {
         Ok(report) => report,
@@ -122,6 +123,7 @@ fn the_start_of_an_x32_program_has_about_as_many_instructions_and_branches_as_th
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
     let report = match started_in_both("cpu,instructions,cache_misses") {
         Ok(report) => report,
@@ -147,6 +149,7 @@ fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_emulated_last_level_cache_is_as_large_as_this_machines() {
     let Some([_, _, last]) = widthwise_machine::core_caches::caches() else {
         return skipped("the kernel does not describe this machine's caches");
@@ -181,6 +184,7 @@ fn few_and_all<'w>(program: &'w str, abis: &'w str, metrics: &'w str) -> [&'w st
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_it_repeats() {
     let lab = Laboratory::new();
     // Ten times each. The number is no text of several digits: reading one takes instructions by its digits.
@@ -215,6 +219,7 @@ fn a_repeated_string_instruction_is_one_instruction_and_no_branch_however_often_
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_clock_read_without_the_vdso_has_two_bounds_with_the_truth_between_them() {
     const CALLS: f64 = 2e4;
     let lab = Laboratory::new();
@@ -254,6 +259,7 @@ fn the_clock_read_without_the_vdso_has_two_bounds_with_the_truth_between_them() 
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn each_call_of_an_i386_program_has_the_instructions_of_the_kernels_entry() {
     let lab = Laboratory::new();
     let text = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
@@ -293,6 +299,7 @@ const CLEARS: &str = r#"
 "#;
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_large_memset_has_more_instructions_on_i386_where_glibc_does_not_repeat_one() {
     let lab = Laboratory::new();
     lab.write("clears.c", CLEARS);
@@ -306,6 +313,7 @@ fn a_large_memset_has_more_instructions_on_i386_where_glibc_does_not_repeat_one(
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn counts_that_change_between_rounds_have_enough_rounds_for_an_interval() {
     let lab = Laboratory::new();
     lab.write(
@@ -327,6 +335,7 @@ fn counts_that_change_between_rounds_have_enough_rounds_for_an_interval() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_variant_that_cannot_be_emulated_has_a_reason_and_keeps_its_times() {
     let lab = Laboratory::new();
     let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \

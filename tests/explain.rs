@@ -3,7 +3,6 @@
 
 use crate::laboratory;
 use crate::laboratory::alone::alone;
-use crate::laboratory::outcomes::is_lane;
 use crate::laboratory::{unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
 
@@ -65,12 +64,11 @@ fn verdicts(reported: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn one_binary_under_two_names_has_no_difference() {
     let _alone = alone();
     let lab = Laboratory::new();
     binaries(&lab, "");
-    // `make test-all` repeats it more often.
-    let times = if is_lane("more") { 10 } else { 2 };
     // One random bit decides the heap of `coin`: six recordings of each separate by chance once in two thousand times.
     for (mode, words) in [
         ("fixed", "--heap"),
@@ -79,7 +77,7 @@ fn one_binary_under_two_names_has_no_difference() {
         ("time", "--heap"),
         ("coin", "--heap=12"),
     ] {
-        for time in 1..=times {
+        for time in 1..=10 {
             let what = format!("{mode}, the {time}. time");
             compared(&lab, mode, &format!("--rounds 1 {words}"));
             claims_nothing(&explained(&lab, "--heap"), &what);
@@ -138,6 +136,7 @@ fn a_true_difference_is_reported_with_its_size_and_site() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_difference_is_compared_with_those_between_recordings_of_one_variant() {
     let _alone = alone();
     let lab = Laboratory::new();

@@ -343,6 +343,7 @@ fn one_type_is_drawn_side_by_side() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_program_without_debug_information_has_one_sentence_instead_of_layouts() {
     let lab = Laboratory::new();
     trees(&lab, "-g");
@@ -360,6 +361,7 @@ fn a_program_without_debug_information_has_one_sentence_instead_of_layouts() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn what_is_known_of_one_program_only_is_not_compared() {
     let lab = Laboratory::new();
     lab.write("virtual.cpp", VIRTUAL);
@@ -403,6 +405,7 @@ fn what_is_known_of_one_program_only_is_not_compared() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn symbols_and_debug_information_in_a_separate_file_are_those_of_the_program() {
     let lab = Laboratory::new();
     trees(&lab, "-g");

@@ -110,6 +110,7 @@ fn functions_of_known_cost_have_that_cost_in_every_abi() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_repeated_string_instruction_counts_once_in_its_function() {
     let lab = Laboratory::new();
     let text = r#"
@@ -142,6 +143,7 @@ fn a_repeated_string_instruction_counts_once_in_its_function() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn programs_that_cannot_be_counted_have_a_reason() {
     let lab = Laboratory::new();
     // It forks by a system call, which valgrind does not see as a fork.
@@ -170,6 +172,7 @@ fn programs_that_cannot_be_counted_have_a_reason() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn what_a_process_did_before_it_executes_another_program_in_its_place_is_counted() {
     let lab = Laboratory::new();
     // A child does so twice, the second time with a fork: parts of callgrind's counts have the same numbers in every program.
@@ -219,6 +222,7 @@ fn what_a_process_did_before_it_executes_another_program_in_its_place_is_counted
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_program_that_forks_after_a_thread_has_ended_has_its_childs_counts() {
     let lab = Laboratory::new();
     let text = r#"
@@ -309,6 +313,7 @@ fn counted(lab: &Laboratory, other: &str) -> Value {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn local_functions_of_one_name_are_rows_of_their_files_in_every_abi() {
     let lab = Laboratory::new();
     let main = "int main(void) { work(100000 * TIMES); touch(pages); other(); return 0; }\n";
@@ -353,6 +358,7 @@ const FIRST: &str = "#include <stdio.h>\nvoid second(unsigned);\nKIND void work(
 const SECOND: &str = "\n\n\n#include <stdlib.h>\nKIND void work(unsigned n) { STEPS(n * 5); }\nvoid second(unsigned n) { work(n); }\n";
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn local_functions_of_one_name_have_their_own_counts_whichever_of_them_valgrind_takes_them_for() {
     let lab = Laboratory::new();
     let steps = "#define STEPS(n) do { unsigned x = (n); __asm__ volatile(\"1: dec %0; jnz 1b\" : \"+r\"(x)); } while (0)\n";
@@ -413,6 +419,7 @@ int main(void) { return work(sizeof bytes) == 77; }
 "#;
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn stubs_are_in_a_row_of_their_own_and_thunks_and_lines_are_those_of_the_program_in_every_abi() {
     let lab = Laboratory::new();
     lab.write("calls.c", CALLS);
@@ -447,6 +454,7 @@ fn stubs_are_in_a_row_of_their_own_and_thunks_and_lines_are_those_of_the_program
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_stripped_program_has_one_row_and_a_user_without_rights_has_the_counts_that_the_kernel_permits() {
     let lab = Laboratory::new();
     lab.program("steps.c");

@@ -9,6 +9,7 @@ use crate::laboratory::outcomes::skipped;
 use crate::laboratory::{output_of, Laboratory};
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_stored_length_is_no_object_and_of_types_that_fit_alike_none_is_named() {
     let lab = Laboratory::new();
     // Clang has no C++ library of the other ABIs on some systems: its program is compared with itself.

@@ -173,6 +173,12 @@ fn check_cpp(lab: &Laboratory, compiler: &str, options: &str, variants: &[(&str,
 fn containers_and_objects_of_cpp_have_their_types_and_the_causes_of_each_difference_in_every_abi() {
     let lab = Laboratory::new();
     check_cpp(&lab, "gcc", "-O2", &ABIS[1..]);
+}
+
+#[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
+fn containers_and_objects_of_cpp_have_their_types_without_optimisation_and_by_clang() {
+    let lab = Laboratory::new();
     check_cpp(&lab, "gcc", "-O0", &ABIS[1..2]);
     match Command::new("clang").arg("--version").output() {
         Ok(_) => check_cpp(&lab, "clang", "-O2", &ABIS[2..]),
@@ -199,6 +205,7 @@ const CONTAINERS: [(&str, i64, [i64; 2]); 14] = [
 ];
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn elements_of_containers_in_containers_belong_to_the_container_that_allocates_them_in_every_abi() {
     let lab = Laboratory::new();
     for options in ["-O2", "-O0"] {
@@ -301,6 +308,7 @@ const CLASSES: [(&str, [i64; 2]); 4] = [
 ];
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn classes_with_virtual_functions_are_known_without_debug_information_in_every_abi() {
     let lab = Laboratory::new();
     for options in ["-O2 -g0", "-O0 -g0", "-O2 -g0 -fno-pie -no-pie"] {
@@ -334,6 +342,7 @@ fn classes_with_virtual_functions_are_known_without_debug_information_in_every_a
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn bytes_that_fit_several_types_of_a_line_are_of_the_type_that_fits_each_block() {
     let lab = Laboratory::new();
     for options in ["-O1", "-O0"] {
@@ -357,6 +366,7 @@ fn bytes_that_fit_several_types_of_a_line_are_of_the_type_that_fits_each_block()
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn arrays_of_two_types_in_one_line_are_apart_where_one_of_them_has_no_stored_length() {
     in_each_abi("two_arrays.cpp", ["-O1", "-O0"], |json, context| {
         let arc = [("pointers", -4), ("long", -4), ("tail padding", -4)];
@@ -510,6 +520,7 @@ fn a_header_and_what_is_behind_it_are_no_array_of_headers() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn merged_functions_parameters_and_members_do_not_name_another_type() {
     let lab = Laboratory::new();
     for options in ["-O2", "-O0"] {

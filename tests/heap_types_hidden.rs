@@ -6,6 +6,7 @@ use crate::heap_types::{explained, objects, recorded, sums_are_exact, ABIS, COUN
 use crate::laboratory::Laboratory;
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn what_containers_allocate_for_types_of_an_anonymous_namespace_has_its_type_although_all_is_inlined() {
     let lab = Laboratory::new();
     lab.write(

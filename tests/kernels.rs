@@ -25,8 +25,8 @@ const CALLS: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/sysc
     if (file != NULL && fseek(file, -1, SEEK_END) == 0) putchar(fgetc(file));\n  long n = atol(getenv(\"CALLS\"));\n  for (long i = 0; i < n; i++) syscall(SYS_getpid);\n\
     printf(\"done\\n\");\n  return 0;\n}\n";
 
-/// Compares programs that make so many calls on Debian's kernel: the figures of each, and of the control. In `make test-all`
-/// instructions are counted by class, and the misses of caches: a boot takes twice as long.
+/// Compares programs that make so many calls on Debian's kernel: the figures of each, and of the control. Instructions are
+/// counted by class, and the misses of caches; the plain counts with these are those without them (machine_counters.rs).
 fn on_kernel(lab: &Laboratory, kernel: &str, sets: &[(&str, u32)]) -> (serde_json::Value, Vec<String>) {
     lab.write("calls.c", CALLS);
     // Larger than what travels in the initramfs.
@@ -41,10 +41,7 @@ fn on_kernel(lab: &Laboratory, kernel: &str, sets: &[(&str, u32)]) -> (serde_jso
     }
     let all: Vec<&str> = sets.iter().map(|(name, _)| *name).collect();
     arguments.extend(["--env".into(), all.join(",")]);
-    // The plain counts with these are those without them: machine_counters.rs.
-    if is_lane("kernels") {
-        arguments.extend(["--instruction-classes".into(), "--cache-model=sandy-bridge".into()]);
-    }
+    arguments.extend(["--instruction-classes".into(), "--cache-model=sandy-bridge".into()]);
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = lab.compare_json(&words);
     let named = |part: &str, is_control: bool| {
@@ -78,6 +75,9 @@ fn classes_sum_and_caches_miss(archive: &Connection, variant: &str) {
 
 #[test]
 fn counts_on_another_kernel_are_the_same_in_every_boot() {
+    if !is_lane("kernels") {
+        return skipped("four boots: `make test-all PARTS=kernels`");
+    }
     let Some(kernel) = kernel() else { return skipped("no kernel: packaging/install.sh test fetches one") };
     let lab = Laboratory::new();
     let (report, all) = on_kernel(&lab, &kernel, &[("once", 10_000)]);
@@ -87,13 +87,7 @@ fn counts_on_another_kernel_are_the_same_in_every_boot() {
         assert!(own.len() == 2 && own[0] == own[1], "{metric}: two boots are equal: {own:?}");
         assert_eq!(own, control, "{metric}: the control is the baseline");
     }
-    if is_lane("kernels") {
-        classes_sum_and_caches_miss(&archive, &all[0]);
-    } else {
-        skipped(
-            "classes and caches of a kernel: `make test-all PARTS=kernels`; `make test` has the plain counts",
-        );
-    }
+    classes_sum_and_caches_miss(&archive, &all[0]);
     assert_eq!(lab.answer(&all[0]), "xdone\n", "a folder of inputs is there, with a large file");
     // 17 instructions in the program for each call, and those of its start.
     let user = figures(&archive, &all[0], "instructions_user")[0];
@@ -110,7 +104,7 @@ fn counts_on_another_kernel_are_the_same_in_every_boot() {
 #[test]
 fn twice_the_calls_are_exactly_twice_the_instructions_of_the_loop() {
     if !is_lane("kernels") {
-        return skipped("six boots: `make test-all PARTS=kernels`; `make test` has four of one program");
+        return skipped("six boots: `make test-all PARTS=kernels`");
     }
     let Some(kernel) = kernel() else { return skipped("no kernel: packaging/install.sh test fetches one") };
     let lab = Laboratory::new();

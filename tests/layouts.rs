@@ -63,6 +63,7 @@ fn a_difference_that_is_only_a_place_is_called_with_one_layout_and_not_with_seve
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn layouts_are_built_for_every_abi_and_by_any_build_command() {
     let lab = laboratory();
     let words = "placed.c --abi x86-64,x32,i386 --metric cpu --randomize-layout=3 --rounds 1 --warmup 0 \

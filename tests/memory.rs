@@ -123,6 +123,7 @@ fn continues_to_the_end(lab: &Laboratory) {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn ctrl_c_ends_the_series_after_the_run_and_resume_completes_it() {
     let lab = Laboratory::with_marks("hold.c");
     let child = reading(&lab);
@@ -136,6 +137,7 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_completes_it() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn after_kill_9_a_run_of_the_series_is_complete_or_absent() {
     let lab = Laboratory::with_marks("hold.c");
     let mut child = reading(&lab);

@@ -137,6 +137,7 @@ fn another_task_is_reported_with_its_cpu_time_beside_successive_runs() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn another_task_is_reported_with_its_cpu_time_beside_concurrent_runs() {
     with_another_task("--concurrent");
 }

@@ -100,6 +100,7 @@ fn every_abi_gives_the_same_output_to_the_last_bit() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_output_is_the_same_for_processes_threads_and_one_process() {
     let lab = Laboratory::new();
     let events = "--events 8 --output";
@@ -171,6 +172,7 @@ fn round_robin_gives_every_nth_event_and_chunks_are_contiguous() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_physics_is_correct() {
     let lab = Laboratory::new();
     let shown = answer(&lab, "x86-64", "--events 100 --conditions 32M");
@@ -234,6 +236,7 @@ fn conditions_are_used_and_have_the_requested_size() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn events_from_a_file_are_those_of_the_generator() {
     let lab = Laboratory::new();
     assert_eq!(reco(&lab, "i386", "generate events --events 6 --first 3 --seed 7").status, Some(0));
@@ -420,6 +423,7 @@ fn invalid_input_is_refused_in_one_line() {
 
 /// The commands of the page, in a folder with the program.
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_commands_of_the_page_work() {
     let lab = Laboratory::new();
     std::os::unix::fs::symlink(built("x86-64"), lab.path("reco")).unwrap();

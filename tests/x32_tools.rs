@@ -82,6 +82,7 @@ fn valgrind(lab: &Laboratory, options: &str, program: &[&str]) -> Command {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn programs_behave_the_same_under_valgrind() {
     let lab = lab();
     for (name, source, answer) in [("c", C, "200000 4 0.500\n"), ("cplusplus", CPLUSPLUS, "201 1000\n")] {
@@ -128,6 +129,7 @@ fn callgrind_counts_a_loop_exactly() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn memcheck_finds_stack_errors_and_names_their_addresses() {
     const WRONG: &str = r#"
 #include <stdio.h>
@@ -175,6 +177,7 @@ int main(int count, char **words) {
 
 /// In a stub, in the runtime and in a loop, with handlers that interrupt each other, are left by a jump, and have a stack of their own.
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn signals_are_delivered_under_valgrind_and_cause_no_errors() {
     let lab = lab();
     lab.program("handled_signals.c");
@@ -257,6 +260,7 @@ fn gdb_stops_in_main_with_arguments_and_lines_in_static_and_dynamic_programs() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn gdb_unwinds_through_libraries_threads_and_system_calls() {
     let lab = lab();
     build(&lab, "cplusplus", CPLUSPLUS, "");
@@ -363,6 +367,7 @@ int main(void) {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn perf_finds_the_symbols_of_x32_code() {
     const BUSY: &str = r#"
 #include <unistd.h>

@@ -236,6 +236,7 @@ fn blocks_of_another_moment_than_the_readings_are_not_unwritten_memory() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn constants_and_relocations_are_not_code() {
     let _asleep = asleep();
     let lab = Laboratory::new();
@@ -270,6 +271,7 @@ fn certainties(document: &Value, metric: &str, cause: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
     let _asleep = asleep();
     let lab = Laboratory::new();
@@ -294,6 +296,7 @@ fn the_certainty_of_a_part_is_by_the_spread_of_one_variants_recordings() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn stacks_are_a_part() {
     let _asleep = asleep();
     // One stack cannot be larger than 8 MB. Beside it, what the C library has of pages varies by up to 0.4 MB from run to run, as

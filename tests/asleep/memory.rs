@@ -95,6 +95,7 @@ fn of_kind(series: &Value, name: &str, is_snapshot: bool) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn relocated_constants_are_program_data_in_snapshots_and_in_pagemap_scans() {
     let _asleep = asleep();
     let lab = Laboratory::new();
@@ -118,6 +119,7 @@ fn relocated_constants_are_program_data_in_snapshots_and_in_pagemap_scans() {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn known_steps_are_read_within_one_per_cent_in_every_abi_by_class_and_phase() {
     let _asleep = asleep();
     let lab = Laboratory::with_marks("hold.c");

@@ -8,6 +8,7 @@ use serde_json::Value;
 const MIB: f64 = 1_048_576.0;
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn children_share_memory_jobs_do_not_and_the_copy_on_write_breakdown_is_shown() {
     let _asleep = asleep();
     let lab = lab();

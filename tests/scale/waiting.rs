@@ -82,6 +82,7 @@ fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
 
 /// Members that chose one CPU wait for each other there. A program on another CPU takes nothing from them.
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn members_that_chose_one_cpu_lost_nothing_to_a_program_on_another() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
         return skipped("two CPUs are needed");
@@ -248,6 +249,7 @@ fn names_the_quota(row: &Value, [throttled, others]: [u64; 2]) {
 
 /// A program may have a quota in a group of its own, in which Widthwise is not.
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_quota_of_the_programs_own_group_is_known() {
     let name = format!("widthwise-test-own-{}", std::process::id());
     let Some(group) = group_with_quota(&name) else {

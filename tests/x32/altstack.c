@@ -1,6 +1,4 @@
 /*
- * core
- *
  * sigaltstack, row 525.
  */
 #include "transcript.h"

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * A call that a handler interrupts while SIGSEGV is blocked; the handler makes the same call, from the same
  * place, so often that the runtime rewrites that place before the first call goes on.
  */

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * A blocking ioctl that no 64-bit program's number or structure stands for: a signal with a handler
  * interrupts it, and one without ends the process, after a handler too.
  */

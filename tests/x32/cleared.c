@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * clone3 with CLONE_CLEAR_SIGHAND, by which glibc 2.38 and later make the children of posix_spawn, system and
  * popen: the child begins without the program's handlers, with memory of its own and with its parent's.

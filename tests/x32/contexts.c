@@ -1,6 +1,4 @@
 /*
- * core
- *
  * rt_sigreturn, row 513: the frame's layout, and handlers that change registers, the mask or where to go on.
  */
 #include "transcript.h"

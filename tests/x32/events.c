@@ -1,6 +1,4 @@
 /*
- * core
- *
  * Waiting: poll, ppoll, select, pselect6 with masks, epoll's packed event, eventfd, timerfd, signalfd,
  * inotify.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * execve and execveat (rows 520 and 545): children of x32 and of x86-64, scripts, what is kept, and errors.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * Code that jumps from afar to the comparison behind a system call, when the call has been made so often that
  * its site is rewritten: with SIGSEGV let in, blocked and ignored, and beside another thread.

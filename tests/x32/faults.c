@@ -1,5 +1,4 @@
 /*
- * core
  * flags: -lm -Wno-clobbered
  *
  * Signals of faults: codes, addresses, and going on after them.

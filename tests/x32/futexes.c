@@ -1,6 +1,4 @@
 /*
- * core
- *
  * futex: waiting, waking, requeueing, bit sets, priority inheritance, timeouts and errors.
  */
 #include "transcript.h"

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * What handlers may do: leave by a jump again and again, fork, exec, exit, make calls, be nested on two
  * stacks.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic, static-pie
- * core
  *
  * brk: the raw call and glibc's, forward, back and out of bounds.
  */

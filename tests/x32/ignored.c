@@ -1,6 +1,4 @@
 /*
- * core
- *
  * SIGSEGV and SIGBUS that are ignored interrupt nothing when they are sent; addresses that lead nowhere are
  * errors as ever; the program's own fault ends it. SIGSYS restarts what it interrupts.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic, static-pie
- * core
  *
  * The image a program finds itself in: auxiliary vector, vDSO, /proc/self, stack, thread pointer.
  */

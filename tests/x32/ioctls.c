@@ -1,6 +1,4 @@
 /*
- * core
- *
  * ioctl, row 514: families whose payload is the same, those with pointers or longs in it, and unknown ones.
  */
 #include "transcript.h"

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * Which members of a siginfo the kernel carries for which signal and code, byte by byte: queued to oneself
  * with a pattern in all 128 bytes, then waited for, and handled.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * Masks, with SIGSYS in them above all: it is a signal like any other, to block, wait for, ignore and handle.
  */

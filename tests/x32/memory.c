@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * mmap, munmap, mprotect, mremap: where x32 addresses may lie, and every edge of them.
  */

@@ -1,6 +1,4 @@
 /*
- * core
- *
  * sendmsg, recvmsg and their control messages (rows 518, 519), recvfrom (517).
  */
 #include "transcript.h"

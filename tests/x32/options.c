@@ -1,6 +1,4 @@
 /*
- * core
- *
  * setsockopt and getsockopt, rows 541 and 542.
  */
 #include "transcript.h"

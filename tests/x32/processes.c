@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  * flags: -Wno-clobbered
  *
  * fork, vfork, clone, clone3, posix_spawn, system, popen.

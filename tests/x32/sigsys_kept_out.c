@@ -1,6 +1,4 @@
 /*
- * core
- *
  * SIGSYS that is ignored or blocked interrupts no call, whichever it is, and no time is slept twice.
  */
 #include "transcript.h"

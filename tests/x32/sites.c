@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * Every way code comes to a system call: the instruction before and after it, jumps to it, made at run time,
  * in files.

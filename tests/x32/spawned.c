@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  *
  * A child that shares the memory has handlers of its own: what it resets stays set for its parent.
  */

@@ -1,6 +1,5 @@
 /*
  * built: static, dynamic
- * core
  * flags: -Wno-clobbered
  *
  * The main stack: how far it grows, what limits it, and what happens at its end; setjmp and contexts.

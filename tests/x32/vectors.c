@@ -1,6 +1,4 @@
 /*
- * core
- *
  * readv, writev, preadv, pwritev, preadv2, pwritev2: rows 515, 516, 534, 535, 546, 547.
  */
 #include "transcript.h"

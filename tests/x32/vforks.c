@@ -1,6 +1,4 @@
 /*
- * core
- *
  * A signal for a process that waits for its vfork's child: what kills does so at once, what has a handler
  * waits until the child is gone, and so does what is blocked.
  */

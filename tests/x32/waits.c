@@ -1,6 +1,4 @@
 /*
- * core
- *
  * waitid with its rusage (row 529), wait4, and what each says of children that exit, die, stop and go on.
  */
 #include "transcript.h"

@@ -289,6 +289,7 @@ fn sizes_of_dwarfdump(program: &Path) -> BTreeSet<(String, u64)> {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn sizes_of_a_whole_program_are_those_that_another_reader_finds() {
     if !is_installed("llvm-dwarfdump") {
         return outcomes::skipped("llvm-dwarfdump is not installed");

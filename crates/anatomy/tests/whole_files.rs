@@ -143,6 +143,7 @@ fn like_objdump(path: &Path) -> usize {
 }
 
 #[test]
+#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_instructions_of_each_function_are_those_of_objdump() {
     let mut compared = 0;
     for path in own() {
