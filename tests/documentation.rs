@@ -150,8 +150,8 @@ fn fill(lab: &Laboratory) {
     lab.gcc(&format!("-O2 -I{} {} -o workers -pthread", header.display(), workers.display()));
     lab.write("text", "what gzip and sort read\n");
     // The slowed programs need a calibration; here it is sufficient that they run.
-    for slowed in ["loop-slowed-1010", "loop-slowed-1030"] {
-        lab.copy(&lab.path("loop"), slowed);
+    for copy in ["loop-copy", "loop-slowed-1010", "loop-slowed-1030"] {
+        lab.copy(&lab.path("loop"), copy);
     }
     // The program of the heap recorder's section, and the scripts that start it under each recorder.
     let trees = repository().join("bench/programs/trees.cc");
