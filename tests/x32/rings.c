@@ -43,7 +43,8 @@ int main(void) {
             uint64_t data, rest[3];
         } *entry = (void *)entries;
         memset(entry, 0, 128);
-        entry[0].opcode = 0, entry[0].data = 0x1122334455667788;
+        /* IOSQE_IO_LINK: the second waits for the first, and the completions have this order. */
+        entry[0].opcode = 0, entry[0].flags = 4, entry[0].data = 0x1122334455667788;
         entry[1].opcode = 2, entry[1].fd = target, entry[1].address = (uintptr_t)parts, entry[1].length = 2,
         entry[1].data = 2;
         uint32_t *array = (void *)(head + parameters.sq[6]);
