@@ -26,9 +26,9 @@ RUNTIME_TESTS = --workspace --test oracle
 LIBRARY_TESTS = --workspace --bins --test abis --test archives --test files --test headers --test honesty --test place \
 	--test quick --test reports --test requests --test verdicts
 MACHINE_TESTS = --workspace --test known_truth --test pipelined --test whole_machine
-# Those that are marked `ignore` take long; tests/all.sh runs them.
-LIST_LONG_TESTS = $(CARGO) test --locked --quiet --workspace $(filter-out --workspace --bins,$(PROGRAM_TESTS) $(RUNTIME_TESTS) \
-	$(LIBRARY_TESTS) $(MACHINE_TESTS)) -- --ignored --list
+# Those that are marked `ignore` take long. `make test` lists them, `make test-all` runs them.
+LONG_TESTS = --workspace $(filter-out --workspace --bins,$(PROGRAM_TESTS) $(RUNTIME_TESTS) $(LIBRARY_TESTS) $(MACHINE_TESTS)) \
+	-- --ignored
 # MAKEFLAGS would hand on make's jobs to the `make` of a test.
 RUN_TESTS = WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" MAKEFLAGS= $(CARGO) test --locked --no-fail-fast
 # What starts x32 programs. `make test` has built it with the features of the whole workspace; alone it has fewer, and would be built anew.
@@ -43,7 +43,7 @@ SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 WINDOW_PRESETS ?= x86-64 x32 i386 sanitize thread
 WINDOW_SOURCES = $(wildcard window/*/*.[ch] window/*/*.cpp window/include/widthwise/*)
 
-.PHONY: help build demo test test-all run-runtime run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
+.PHONY: help build demo test test-all test-long run-runtime run-crates build-tests build-sim build-window test-sim test-window test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -67,8 +67,12 @@ test: ## The tests, end to end, on real compilers, programs and a real browser
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target run-runtime run-crates test-sim test-window \
 		BUILD_STARTER= || echo 1 >target/test-status
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(MACHINE_TESTS) || echo 1 >target/test-status
-	@MAKEFLAGS= $(LIST_LONG_TESTS) | sh tests/outcomes.sh $(OUTCOMES)
+	@MAKEFLAGS= $(CARGO) test --locked --quiet $(LONG_TESTS) --list | sh tests/outcomes.sh $(OUTCOMES)
 	@exit $$(cat target/test-status)
+
+# The part `more` of tests/all.sh.
+test-long:
+	MAKEFLAGS= $(CARGO) test --locked --no-fail-fast $(LONG_TESTS)
 
 run-runtime:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(RUN_TESTS) $(RUNTIME_TESTS)

@@ -82,10 +82,11 @@ x32_musl() {
 
 # What is marked `ignore`, and the tests that have more cases here.
 more() {
-    "$CARGO" test --locked --no-fail-fast --workspace --test command_line --test files --test whole_machine -- --ignored
+    make --no-print-directory test-long
     result=$?
-    WIDTHWISE_LANE=more "$CARGO" test --locked --package widthwise --test whole_machine -- \
-        scale::members whose_cpus_were_used_by_others && return $result
+    WIDTHWISE_LANE=more "$CARGO" test --locked --no-fail-fast --package widthwise --test whole_machine --test command_line -- \
+        one_binary_under_two_names scale::members thousands_of_children whose_cpus_were_used_by_others \
+        distinguished_from_one_by_the_abi && return $result
 }
 
 sim_bench() {
@@ -208,7 +209,7 @@ for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-1
     fetched "sim-$compiler" "the simulation library by this compiler; \`make test\` uses the system's gcc" \
         "$needed" "Debian's archive has no such package here, or cannot be reached" $builds "$compiler"
 done
-part more "tests of the command line that take longest, and shapes of threads of which \`make test\` has some" more
+part more "tests that take longest, and shapes of threads, children and recordings of which \`make test\` has fewer" more
 part kernels "kernels of both widths, fetched and booted, and programs that fail there" \
     env WIDTHWISE_LANE=kernels "$CARGO" test --locked --package widthwise --test command_line -- kernels:: kernel_failures:: machine_counters:: operations_on_kernels::
 fetched documentation "commands of the documentation that fetch and build packages, and those of the benchmarks" bench \

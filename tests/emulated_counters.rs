@@ -123,7 +123,6 @@ fn the_start_of_an_x32_program_has_about_as_many_instructions_and_branches_as_th
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn cache_misses_that_the_x32_runtime_may_have_changed_have_no_verdict() {
     let report = match started_in_both("cpu,instructions,cache_misses") {
         Ok(report) => report,

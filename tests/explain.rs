@@ -3,6 +3,7 @@
 
 use crate::laboratory;
 use crate::laboratory::alone::alone;
+use crate::laboratory::outcomes::is_lane;
 use crate::laboratory::{unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
 
@@ -64,11 +65,12 @@ fn verdicts(reported: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn one_binary_under_two_names_has_no_difference() {
     let _alone = alone();
     let lab = Laboratory::new();
     binaries(&lab, "");
+    // `make test-all` repeats it more often.
+    let times = if is_lane("more") { 10 } else { 2 };
     // One random bit decides the heap of `coin`: six recordings of each separate by chance once in two thousand times.
     for (mode, words) in [
         ("fixed", "--heap"),
@@ -77,7 +79,7 @@ fn one_binary_under_two_names_has_no_difference() {
         ("time", "--heap"),
         ("coin", "--heap=12"),
     ] {
-        for time in 1..=10 {
+        for time in 1..=times {
             let what = format!("{mode}, the {time}. time");
             compared(&lab, mode, &format!("--rounds 1 {words}"));
             claims_nothing(&explained(&lab, "--heap"), &what);
@@ -136,7 +138,6 @@ fn a_true_difference_is_reported_with_its_size_and_site() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_difference_is_compared_with_those_between_recordings_of_one_variant() {
     let _alone = alone();
     let lab = Laboratory::new();

@@ -73,7 +73,6 @@ fn is_withheld(lab: &Laboratory, incomplete: &str, whole: &str, reason: &str) {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn an_incomplete_recording_is_called_neither_smaller_nor_larger() {
     let lab = Laboratory::new();
     let plain = Described::default();

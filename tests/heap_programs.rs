@@ -163,7 +163,6 @@ fn headers_are_divided_from_rounding_only_for_allocators_that_are_known() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn stacks_that_end_early_are_reported_with_the_reason() {
     let lab = Laboratory::new();
     lab.write(

@@ -98,7 +98,6 @@ fn left_over(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn sigterm_ends_explain_and_report_while_they_read_a_log() {
     let lab = campaign();
     let log = std::fs::read_dir(lab.campaign().join("heap")).unwrap().next().unwrap().unwrap().path();
@@ -131,7 +130,6 @@ fn sigterm_ends_compare_while_it_reads_a_log_for_the_page() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn sigterm_ends_scale_while_it_summarises_a_long_campaign() {
     let lab = Laboratory::new();
     lab.program("nap.c");

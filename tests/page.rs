@@ -86,7 +86,6 @@ const LABELS: &str = "[...inner.querySelector('table.verdicts').tBodies[0].rows]
                       r.querySelector('.variant').textContent)";
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
     let lab = Laboratory::new();
     let sixty = sixty(&lab);
@@ -122,7 +121,6 @@ fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_table_is_sorted_and_a_click_or_a_key_sorts_it_by_another_column() {
     let lab = Laboratory::new();
     let page = sixty(&lab).join("out.html");
@@ -168,7 +166,6 @@ fn the_table_is_sorted_and_a_click_or_a_key_sorts_it_by_another_column() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn without_its_script_the_page_has_a_summary_of_every_run() {
     let lab = Laboratory::new();
     let text = std::fs::read_to_string(sixty(&lab).join("out.html")).unwrap();
@@ -186,7 +183,6 @@ fn without_its_script_the_page_has_a_summary_of_every_run() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn packed_content_in_no_fold_is_unpacked_at_once() {
     let lab = Laboratory::new();
     let text = std::fs::read_to_string(sixty(&lab).join("out.html")).unwrap();
@@ -202,7 +198,6 @@ fn packed_content_in_no_fold_is_unpacked_at_once() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_table_clipped_on_a_phone_has_a_shaded_edge_and_one_that_fits_has_none() {
     let lab = Laboratory::new();
     lab.made_up(14, 12);
@@ -241,7 +236,6 @@ fn a_table_clipped_on_a_phone_has_a_shaded_edge_and_one_that_fits_has_none() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_text_of_a_page_has_no_backtick() {
     let lab = Laboratory::new();
     let reported = Browser::new().ask(

@@ -242,7 +242,6 @@ fn with_helpers() -> Laboratory {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_failed_x32_build_that_starts_its_own_program_names_the_fix() {
     let lab = with_helpers();
     lab.gcc("-mx32 -idirafter/usr/include/x86_64-linux-gnu -o gen project/gen.c");

@@ -48,7 +48,6 @@ fn are_narrow(machine: &Machine, arguments: &str, bounds: &[(f64, f64)]) {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
     let machine = alone();
     let lab = Laboratory::new();

@@ -134,7 +134,6 @@ fn an_unprivileged_users_campaign_belongs_to_that_user_and_can_be_resumed() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn without_privileges_the_peak_of_a_tree_has_only_a_lower_bound() {
     let lab = Laboratory::new();
     lab.program("generations.c");
@@ -155,7 +154,6 @@ fn without_privileges_the_peak_of_a_tree_has_only_a_lower_bound() {
 
 /// Four children hold 32 MiB each at the same time. Of the peak, the kernel tells nobody more than that of one.
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn without_privileges_the_peak_of_a_tree_is_not_below_its_mean() {
     let lab = Laboratory::new();
     lab.program("staggered.c");

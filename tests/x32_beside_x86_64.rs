@@ -21,7 +21,6 @@ fn both(lab: &Laboratory, program: &str, argument: &str) -> [String; 2] {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn every_directory_entry_is_found_at_its_offset() {
     let lab = Laboratory::new();
     for (folder, files) in [("few", 3), ("many", 2000)] {

@@ -3,7 +3,7 @@
 use crate::explain::{binaries, compared, explained, reported};
 use crate::laboratory;
 use crate::laboratory::alone::asleep;
-use crate::laboratory::outcomes::skipped;
+use crate::laboratory::outcomes::{is_lane, skipped};
 use crate::laboratory::Laboratory;
 use serde_json::Value;
 
@@ -48,7 +48,6 @@ fn unwritten_memory_is_not_attributed_to_the_allocator() {
 }
 
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_longer_phase_is_not_attributed_to_the_allocator() {
     let _asleep = asleep();
     let lab = Laboratory::new();
@@ -69,7 +68,6 @@ fn a_longer_phase_is_not_attributed_to_the_allocator() {
 
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
 #[test]
-#[ignore = "takes long: `make test-all PARTS=more`"]
 fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
     let _asleep = asleep();
     let lab = Laboratory::new();
@@ -97,6 +95,9 @@ fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
     assert!(mean("b", "kept") < 1e6, "{reported:#}");
     assert!(text.contains("The system sees something else"), "{text}");
     assert!(text.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{text}");
+    if !is_lane("more") {
+        return skipped("the other threshold's recordings: `make test-all PARTS=more`");
+    }
     // With the threshold pinned RSS and heap agree, as far as the recordings of one variant do.
     let text = recorded("--heap=3 --set-env MALLOC_MMAP_THRESHOLD_=131072");
     if let Some(reason) = too_few_looks(&text) {
